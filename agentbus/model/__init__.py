@@ -1,0 +1,1 @@
+"""What the bus is about: pure values and rules, no IO."""

@@ -1,0 +1,523 @@
+"""Every message on the pipes inside the daemon: one closed union per link and direction.
+
+    supervisor ──control──▶ each child     ToChild            ◀── FromChild
+    gateway ────────writer link──▶ writer  GatewayToWriter    ◀── WriterToGateway
+    writer ──────────────────▶ projector   WriterToProjector  ◀── ProjectorToWriter
+    projector ───────────────▶ gateway     ProjectorToGateway ◀── GatewayToProjector
+
+Structs are arrays on the wire: new fields go last and have defaults. `ref` is the gateway's number
+for an operation, counted up for as long as that gateway lives; the answer carries it back.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import msgspec
+
+from agentbus.model.channel import ChannelInfo, Kind
+from agentbus.model.ids import AttachmentId, ChannelId, CommitId, Seq, SessionId, SubscriptionId
+from agentbus.model.message import Payload
+from agentbus.wire.error_codes import Failure
+
+CONTROL: Final = "control"
+GATEWAY_WRITER: Final = "gateway-writer"
+WRITER_PROJECTOR: Final = "writer-projector"
+PROJECTOR_GATEWAY: Final = "projector-gateway"
+
+
+class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """What all link messages are; `gc=False` since none refers to itself."""
+
+
+# ---- supervisor to child -------------------------------------------------------------------------
+
+
+class Hand(Frame, frozen=True, tag=1):
+    """The next descriptor (`SCM_RIGHTS`, with this frame's first byte) is the new end of `link`."""
+
+    link: str
+    number: int
+
+
+class RedisUp(Frame, frozen=True, tag=2):
+    """The dedicated server runs and listens; whether it is fit is for the projector to say."""
+
+    socket_path: str
+    pid: int
+    executable: str
+    version: str
+
+
+class RedisDown(Frame, frozen=True, tag=3):
+    """The dedicated server has ended; `RedisUp` follows when its successor runs."""
+
+    reason: str
+
+
+class ProcessInfo(msgspec.Struct, frozen=True, array_like=True):
+    """One process of the daemon; `started_at` is wall-clock seconds, `restarts` since start."""
+
+    name: str
+    pid: int
+    started_at: float
+    restarts: int
+
+
+class Processes(Frame, frozen=True, tag=4):
+    """Sent to the gateway whenever the list changes, for `status`."""
+
+    processes: list[ProcessInfo]
+
+
+class Ping(Frame, frozen=True, tag=5):
+    """Asks for `Pong` with the same number."""
+
+    number: int
+
+
+class Stop(Frame, frozen=True, tag=6):
+    """Finish what was accepted, commit pending reports, close, exit with 0. `snapshot` asks the
+    projector to have Redis write its snapshot first."""
+
+    snapshot: bool = False
+
+
+ToChild = Hand | RedisUp | RedisDown | Processes | Ping | Stop
+
+# ---- child to supervisor -------------------------------------------------------------------------
+
+
+class Ready(Frame, frozen=True, tag=1):
+    """The child serves its links; sent once."""
+
+
+class Pong(Frame, frozen=True, tag=2):
+    """Answers `Ping`."""
+
+    number: int
+
+
+class Taken(Frame, frozen=True, tag=3):
+    """The handed descriptor is in use; the next transfer may begin."""
+
+    link: str
+    number: int
+
+
+class StopRequested(Frame, frozen=True, tag=4):
+    """Somebody asked the gateway for an orderly stop of the daemon."""
+
+
+class RedisUnfit(Frame, frozen=True, tag=5):
+    """The server with this pid must be replaced (`fatal` False) or cannot serve us at all."""
+
+    pid: int
+    fatal: bool
+    failure: Failure
+
+
+class Failing(Frame, frozen=True, tag=6):
+    """Last words before exit: restarting will not help, the daemon should stop and say this."""
+
+    failure: Failure
+
+
+FromChild = Ready | Pong | Taken | StopRequested | RedisUnfit | Failing
+
+# ---- gateway to writer ---------------------------------------------------------------------------
+
+
+class GatewayHello(Frame, frozen=True, tag=1):
+    """First on the link. `incarnation` 0 asks for a new number, which voids all attachments; a
+    gateway that greets a restarted writer names the number it has."""
+
+    incarnation: int
+
+
+class Append(Frame, frozen=True, tag=2):
+    """A send. `fingerprint` is `model.message.fingerprint` of channel and payload."""
+
+    ref: int
+    attachment: AttachmentId
+    channel: str
+    message_id: str
+    fingerprint: bytes
+    payload: Payload
+
+
+class Register(Frame, frozen=True, tag=3):
+    """Claims a session for an attachment named by the gateway; asked again it is the same claim.
+
+    `native` is the application's conversation id, `child` a subagent's id beside it (then
+    `parent` is the root's native id and `role` what the child does). `agent` None lets the bus
+    pick and remember a name for `repository_root`. `channels` None: the ready-made ones.
+    """
+
+    ref: int
+    attachment: AttachmentId
+    agent: str | None
+    application: str
+    native: str
+    child: str | None = None
+    parent: str | None = None
+    role: str | None = None
+    repository: str | None = None
+    repository_root: str | None = None
+    channels: list[str] | None = None
+
+
+class Release(Frame, frozen=True, tag=4):
+    """Ends an attachment; its reports sent before this still count. Unknown ones are no error."""
+
+    ref: int
+    attachment: AttachmentId
+
+
+class Renew(Frame, frozen=True, tag=5):
+    """Explicit activity: all the session's subscriptions live on from now."""
+
+    ref: int
+    attachment: AttachmentId
+
+
+class ChannelCreate(Frame, frozen=True, tag=6):
+    """Creates a channel, or finds it."""
+
+    ref: int
+    attachment: AttachmentId
+    name: str
+    kind: Kind
+
+
+class Subscribe(Frame, frozen=True, tag=7):
+    """Subscribes, or renews a subscription."""
+
+    ref: int
+    attachment: AttachmentId
+    channel: str
+    include_own: bool | None
+    """None keeps what it is (False for a new subscription)."""
+
+
+class Unsubscribe(Frame, frozen=True, tag=8):
+    """Ends a subscription and its cursor."""
+
+    ref: int
+    attachment: AttachmentId
+    channel: str
+
+
+class Report(Frame, frozen=True, tag=9):
+    """Positions handed off; each moves its cursor forward or not at all. Unknown subscriptions
+    are passed over. A stale attachment is refused whole."""
+
+    ref: int
+    attachment: AttachmentId
+    positions: list[tuple[SubscriptionId, Seq]]
+
+
+class StatusAsk(Frame, frozen=True, tag=10):
+    """Asks for `WriterStatus`."""
+
+    ref: int
+
+
+class Passed(Frame, frozen=True, tag=11):
+    """Like `Report`, from the gateway itself: positions passed because there was nothing to
+    deliver up to them (own messages). Not answered."""
+
+    attachment: AttachmentId
+    positions: list[tuple[SubscriptionId, Seq]]
+
+
+GatewayToWriter = (
+    GatewayHello
+    | Append
+    | Register
+    | Release
+    | Renew
+    | ChannelCreate
+    | Subscribe
+    | Unsubscribe
+    | Report
+    | StatusAsk
+    | Passed
+)
+
+# ---- writer to gateway ---------------------------------------------------------------------------
+
+
+class Welcome(Frame, frozen=True, tag=1):
+    """Answers `GatewayHello`: who we are and every channel there is."""
+
+    incarnation: int
+    instance: str
+    commit_id: CommitId
+    channels: list[ChannelInfo]
+
+
+class ChannelOpened(Frame, frozen=True, tag=2):
+    """A channel was created; comes before any answer that depends on it."""
+
+    channel: ChannelInfo
+
+
+class Outcomes(Frame, frozen=True, tag=3):
+    """The answers of one batch, in the order of its operations. `commit_id` is the last commit of
+    message rows at that point: what of this batch has rows becomes visible with it."""
+
+    commit_id: CommitId
+    outcomes: list[Outcome]
+
+
+class SubscriptionInfo(msgspec.Struct, frozen=True, array_like=True):
+    """A subscription; `position` is its durable cursor, `expires_at` wall-clock seconds."""
+
+    id: SubscriptionId
+    channel: str
+    channel_id: ChannelId
+    position: Seq
+    expires_at: float
+    include_own: bool
+
+
+class Refused(Frame, frozen=True, tag=1):
+    """Any operation that was not carried out."""
+
+    ref: int
+    failure: Failure
+
+
+class Accepted(Frame, frozen=True, tag=2):
+    """Answers `Append`. A duplicate carries the original's facts and no credit is owed for it."""
+
+    ref: int
+    message_id: str
+    seq: Seq
+    sent_at: str
+    duplicate: bool
+    memory_id: str | None = None
+    revision: int | None = None
+
+
+class Registered(Frame, frozen=True, tag=3):
+    """Answers `Register`. `resumed` tells that the session was known before."""
+
+    ref: int
+    attachment: AttachmentId
+    session_id: SessionId
+    display_name: str
+    agent: str
+    resumed: bool
+    subscriptions: list[SubscriptionInfo]
+
+
+class Done(Frame, frozen=True, tag=4):
+    """Answers `Release` and `Report`."""
+
+    ref: int
+
+
+class Renewed(Frame, frozen=True, tag=5):
+    """Answers `Renew`: the subscriptions as they are now."""
+
+    ref: int
+    subscriptions: list[SubscriptionInfo]
+
+
+class ChannelCreated(Frame, frozen=True, tag=6):
+    """Answers `ChannelCreate`."""
+
+    ref: int
+    channel: ChannelInfo
+    created: bool
+
+
+class Subscribed(Frame, frozen=True, tag=7):
+    """Answers `Subscribe`."""
+
+    ref: int
+    subscription: SubscriptionInfo
+    created: bool
+    expired_from: Seq | None = None
+
+
+class Unsubscribed(Frame, frozen=True, tag=8):
+    """`subscription` None: there was none."""
+
+    ref: int
+    channel: str
+    subscription: SubscriptionId | None
+
+
+class WriterStatus(Frame, frozen=True, tag=9):
+    """Answers `StatusAsk`; sizes in bytes, `sessions` and totals as of now."""
+
+    ref: int
+    path: str
+    logical_bytes: int
+    file_bytes: int
+    wal_bytes: int
+    commit_id: CommitId
+    synchronous: str
+    messages: int
+    memories: int
+    tombstones: int
+    receipts: int
+    evicted: int
+    sessions: list[SessionRow]
+
+
+class SessionRow(msgspec.Struct, frozen=True, array_like=True):
+    """A session as stored; `since` is when it attached or was last seen, wall-clock seconds."""
+
+    display_name: str
+    agent: str
+    application: str
+    native: str
+    child: str | None
+    repository: str | None
+    attachment: AttachmentId | None
+    since: float
+    subscriptions: list[SubscriptionInfo]
+
+
+Outcome = (
+    Refused
+    | Accepted
+    | Registered
+    | Done
+    | Renewed
+    | ChannelCreated
+    | Subscribed
+    | Unsubscribed
+    | WriterStatus
+)
+
+WriterToGateway = Welcome | ChannelOpened | Outcomes
+
+# ---- writer to projector -------------------------------------------------------------------------
+
+
+class RowInserted(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A message row of a commit, as the projection needs it; `envelope` is its JSON."""
+
+    channel_id: ChannelId
+    seq: Seq
+    session_id: SessionId
+    envelope: bytes
+    memory_id: str | None = None
+    revision: int | None = None
+
+
+class Committed(Frame, frozen=True, tag=1):
+    """A commit and the one before it: where `previous` is not what was applied last, read the
+    database instead."""
+
+    previous: CommitId
+    commit_id: CommitId
+    rows: list[RowInserted]
+
+
+class WriterHello(Frame, frozen=True, tag=2):
+    """First on the link: the database is there and holds this instance and commit."""
+
+    instance: str
+    commit_id: CommitId
+
+
+WriterToProjector = WriterHello | Committed
+
+# ---- projector to writer -------------------------------------------------------------------------
+
+
+class Readiness(Frame, frozen=True, tag=1):
+    """Whether the projection takes commits. Sent when the link opens and at each change; the
+    writer takes none while it has not heard True on the present link."""
+
+    ready: bool
+    reason: str
+
+
+class Applied(Frame, frozen=True, tag=2):
+    """The projection holds everything up to this commit."""
+
+    commit_id: CommitId
+
+
+ProjectorToWriter = Readiness | Applied
+
+# ---- projector to gateway ------------------------------------------------------------------------
+
+
+class ChannelTop(msgspec.Struct, frozen=True, array_like=True):
+    """What the projection holds of a channel: `count` entries, the oldest and newest position
+    (0 and 0 where empty), and `sent_at` of the newest (empty string where none)."""
+
+    channel_id: ChannelId
+    count: int
+    oldest: Seq
+    top: Seq
+    newest_at: str
+
+
+class Projection(Frame, frozen=True, tag=1):
+    """The projection's state: when the link opens and at each change.
+
+    `rebuilds` counts clear-and-rebuilds within `boot` (a token of the projector process): where
+    either differs from what the gateway saw last with `rebuilds` above 0, a new epoch begins.
+    `channels` is complete when `ready`; the gateway takes its `top`s from it. `socket_path` is
+    where to read the streams, None while there is no server.
+    """
+
+    boot: str
+    ready: bool
+    reason: str
+    rebuilds: int
+    commit_id: CommitId
+    socket_path: str | None
+    channels: list[ChannelTop]
+
+
+class VisibleMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A message that is in its stream now."""
+
+    channel_id: ChannelId
+    seq: Seq
+    session_id: SessionId
+    envelope: bytes
+
+
+class Visible(Frame, frozen=True, tag=2):
+    """Everything up to `commit_id` is in Redis; these are its messages, in stream order."""
+
+    commit_id: CommitId
+    messages: list[VisibleMessage]
+
+
+class RedisStatus(Frame, frozen=True, tag=3):
+    """Answers `RedisStatusAsk`. `search` is `query_engine` or `fts5`."""
+
+    ref: int
+    healthy: bool
+    flavour: str
+    version: str
+    pid: int
+    dataset_bytes: int
+    search: str
+    commit_id: CommitId
+
+
+ProjectorToGateway = Projection | Visible | RedisStatus
+
+# ---- gateway to projector ------------------------------------------------------------------------
+
+
+class RedisStatusAsk(Frame, frozen=True, tag=1):
+    """Asks for `RedisStatus`."""
+
+    ref: int
+
+
+GatewayToProjector = RedisStatusAsk
