@@ -1,0 +1,141 @@
+"""Where everything of one bus lives, and that nobody else can get at it.
+
+    runtime directory   ~/.local/state/agentbus, or AGENTBUS_RUNTIME_DIR
+        bus.sock        what adapters connect to
+        daemon.lock     flock'ed by the daemon and its children; says who and where
+        redis/          the dedicated server's lock and sockets
+    data directory      setting `data_directory`
+        data.lock       flock'ed likewise: two runtime directories, one database is refused
+        bus.sqlite3
+        redis/          the dedicated server's snapshot
+        logs/
+
+The runtime directory does not follow XDG variables or TMPDIR: a harness may strip or change them
+for one adapter and not for another, and both must meet. Socket addresses have room for 103 bytes
+and a NUL (macOS; Linux has 4 more), so a long path moves its socket to `/tmp/agentbus-<uid>/`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from collections.abc import Mapping
+from typing import Final
+
+import msgspec
+
+from agentbus.config import Settings
+from agentbus.errors import UnsafePermissions
+
+RUNTIME_VARIABLE: Final = "AGENTBUS_RUNTIME_DIR"
+SOCKET_PATH_LIMIT: Final = 103
+REDIS_SOCKET_NAME: Final = 24
+"""Bytes that the longest name of a socket in the Redis directory takes, with its slash."""
+
+_SHARED: Final = "/tmp"  # noqa: S108 - what is made there is checked like any other directory
+
+
+class Paths(msgspec.Struct, frozen=True):
+    """Absolute paths; nothing in them need exist before `prepare`."""
+
+    runtime_directory: str
+    socket: str
+    lock: str
+    redis_directory: str
+    redis_lock: str
+    data_directory: str
+    data_lock: str
+    database: str
+    snapshot_directory: str
+    log_directory: str
+
+    def log(self, name: str) -> str:
+        """The present log file of a process."""
+        return os.path.join(self.log_directory, f"{name}.log")
+
+
+def locate(settings: Settings, environ: Mapping[str, str] = os.environ) -> Paths:
+    """The paths of the bus that these settings and this environment name. Touches nothing."""
+    runtime = _runtime_directory(environ)
+    data = settings.data_directory
+    redis = _near(runtime, "redis", reserve=REDIS_SOCKET_NAME)
+    return Paths(
+        runtime_directory=runtime,
+        socket=_near(runtime, "bus.sock"),
+        lock=os.path.join(runtime, "daemon.lock"),
+        redis_directory=redis,
+        redis_lock=os.path.join(redis, "redis.lock"),
+        data_directory=data,
+        data_lock=os.path.join(data, "data.lock"),
+        database=os.path.join(data, "bus.sqlite3"),
+        snapshot_directory=os.path.join(data, "redis"),
+        log_directory=os.path.join(data, "logs"),
+    )
+
+
+def _runtime_directory(environ: Mapping[str, str]) -> str:
+    home = environ.get("HOME") or os.path.expanduser("~")
+    given = environ.get(RUNTIME_VARIABLE)
+    if not given:
+        return os.path.join(home, ".local", "state", "agentbus")
+    if given == "~" or given.startswith("~/"):
+        given = home + given[1:]
+    return os.path.abspath(given)
+
+
+def _near(runtime: str, name: str, *, reserve: int = 0) -> str:
+    """`name` in the runtime directory, or in a short one where a socket address would not fit."""
+    path = os.path.join(runtime, name)
+    if len(os.fsencode(path)) + reserve <= SOCKET_PATH_LIMIT:
+        return path
+    digest = hashlib.blake2b(os.fsencode(runtime), digest_size=8).hexdigest()
+    suffix = name.rpartition(".")[2]
+    return os.path.join(_SHARED, f"agentbus-{os.getuid()}", f"{digest}.{suffix}")
+
+
+def prepare(paths: Paths) -> None:
+    """Makes the directories, 0700. Raises UnsafePermissions where one is not the user's alone."""
+    wanted = (
+        paths.runtime_directory,
+        os.path.dirname(paths.socket),
+        os.path.dirname(paths.redis_directory),
+        paths.redis_directory,
+        paths.data_directory,
+        paths.snapshot_directory,
+        paths.log_directory,
+    )
+    for directory in dict.fromkeys(wanted):
+        _make(directory)
+        check_private(directory)
+
+
+def _make(directory: str) -> None:
+    try:
+        os.makedirs(os.path.dirname(directory), exist_ok=True)
+        os.mkdir(directory, 0o700)
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise UnsafePermissions(
+            f"{directory} cannot be made: {error.strerror}; make it yourself, with mode 700, or "
+            "choose another place"
+        ) from error
+
+
+def check_private(directory: str) -> None:
+    """Raises UnsafePermissions unless it is a directory, no link, the user's, and 0700."""
+    found = os.lstat(directory)
+    if stat.S_ISLNK(found.st_mode):
+        raise UnsafePermissions(
+            f"{directory} is a symbolic link; name the directory it points to, or remove it"
+        )
+    if not stat.S_ISDIR(found.st_mode):
+        raise UnsafePermissions(f"{directory} is not a directory; move it out of the way")
+    if found.st_uid != os.getuid():
+        raise UnsafePermissions(
+            f"{directory} belongs to user id {found.st_uid}, not to you ({os.getuid()}); "
+            "choose another place"
+        )
+    if found.st_mode & 0o077:
+        raise UnsafePermissions(f"{directory} is open to other users; run: chmod 700 {directory}")

@@ -1,0 +1,73 @@
+"""The one seam between agentbus and the operating system's differences (Linux, macOS)."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import socket
+import struct
+import sys
+from typing import Any, Final, Literal
+
+ProcessState = Literal["running", "stopped", "gone"]
+
+LINUX: Final = sys.platform.startswith("linux")
+
+_PR_SET_PDEATHSIG: Final = 1
+_SOL_LOCAL: Final = 0
+_LOCAL_PEERCRED: Final = 1
+_XUCRED_BYTES: Final = 76
+
+
+def peer_uid(sock: socket.socket) -> int:
+    """The user at the other end of a connected Unix socket. Raises OSError when it is gone."""
+    if LINUX:
+        raw = sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", raw)[1])
+    raw = sock.getsockopt(_SOL_LOCAL, _LOCAL_PEERCRED, _XUCRED_BYTES)
+    return int(struct.unpack_from("2I", raw)[1])
+
+
+def die_with_parent(parent: int) -> None:
+    """Has the kernel kill this process when its parent ends; ends it now if that has happened.
+
+    Call it in the child, with the pid that the parent had before the fork. It survives exec.
+    Elsewhere than on Linux only the check is made, and a closing pipe has to tell the rest.
+    """
+    if LINUX:
+        ctypes = importlib.import_module("ctypes")  # only processes that fork pay for it
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)
+    if os.getppid() != parent:
+        os._exit(0)
+
+
+def process_state(pid: int) -> ProcessState:
+    """What the kernel says of a process; a zombie is gone."""
+    if not LINUX:
+        return _process_state_by_psutil(pid)
+    try:
+        with open(f"/proc/{pid}/stat", "rb") as file:
+            letter = file.read().rpartition(b")")[2].split()[0]
+    except (FileNotFoundError, ProcessLookupError):
+        return "gone"
+    if letter in b"ZX":
+        return "gone"
+    return "stopped" if letter == b"T" else "running"
+
+
+def _process_state_by_psutil(pid: int) -> ProcessState:
+    psutil: Any = importlib.import_module("psutil")
+    try:
+        status = psutil.Process(pid).status()
+    except psutil.NoSuchProcess:
+        return "gone"
+    if status == psutil.STATUS_ZOMBIE:
+        return "gone"
+    return "stopped" if status == psutil.STATUS_STOPPED else "running"
+
+
+def set_title(title: str) -> None:
+    """What `ps` shows. Nothing on macOS, where setting it in a forked child is not safe."""
+    if LINUX:
+        importlib.import_module("setproctitle").setproctitle(title)
