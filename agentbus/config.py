@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Final, Literal
 
@@ -100,7 +101,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     inspection_timeout_seconds: Annotated[
         float, Meta(ge=0.1, le=60, description="may be fractional")
-    ] = 5
+    ] = 5.0
     log_level: Annotated[
         Literal["debug", "info", "warn", "error"], Meta(description="payloads are never logged")
     ] = "info"
@@ -126,7 +127,7 @@ def load(path: str | os.PathLike[str] | None = None) -> Configuration:
     Raises ConfigInvalid.
     """
     chosen = path or os.environ.get(CONFIG_VARIABLE)
-    file = Path(chosen or DEFAULT_PATH).expanduser().absolute()
+    file = _at_home(Path(chosen or DEFAULT_PATH)).absolute()
     try:
         raw = file.read_bytes()
     except FileNotFoundError:
@@ -157,7 +158,7 @@ def check(file: str, key: str, value: object) -> None:
     """Raises ConfigInvalid where one key of the file is unknown or its value is not allowed."""
     fields = {field.name: field.type for field in msgspec.structs.fields(Settings)}
     if key not in fields:
-        raise ConfigInvalid(f"{file}: {key} is not a setting; allowed are {', '.join(fields)}")
+        raise ConfigInvalid(f"{file}: {key} is not a setting{_near(key, fields)}")
     try:
         msgspec.convert(value, fields[key])
     except msgspec.ValidationError as error:
@@ -165,6 +166,14 @@ def check(file: str, key: str, value: object) -> None:
         raise ConfigInvalid(
             f"{file}: {key} is {shown}, allowed is {allowed(key)} ({error})"
         ) from error
+
+
+def _near(key: str, fields: Iterable[str]) -> str:
+    from difflib import get_close_matches  # noqa: PLC0415 - heavy, and only for this text
+
+    near = get_close_matches(key, fields, 1)
+    hint = f"; did you mean {near[0]}?" if near else ""
+    return f"{hint}; allowed are {', '.join(fields)}"
 
 
 def allowed(key: str) -> str:
@@ -194,11 +203,23 @@ def _check_combinations(file: str, settings: Settings) -> None:
 
 def _resolve(settings: Settings, file: Path) -> Settings:
     """Paths made absolute: `~/` is the home, relative ones are relative to the file."""
-    data = (file.parent / Path(settings.data_directory).expanduser()).resolve()
-    redis = settings.redis_executable
+
+    def absolute(path: str) -> str:
+        return os.path.normpath(file.parent / _at_home(Path(path)))
+
+    redis, command = settings.redis_executable, settings.inspection_command
     if "/" in redis:
-        redis = str(file.parent / Path(redis).expanduser())
-    command = settings.inspection_command
+        redis = absolute(redis)
+    if command and "/" in command[0]:
+        command = (absolute(command[0]), *command[1:])
+    data = os.path.realpath(absolute(settings.data_directory))
     return msgspec.structs.replace(
-        settings, data_directory=str(data), redis_executable=redis, inspection_command=command
+        settings, data_directory=data, redis_executable=redis, inspection_command=command
     )
+
+
+def _at_home(path: Path) -> Path:
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        raise ConfigInvalid(f"{path}: there is no home directory; set HOME") from None
