@@ -1,0 +1,274 @@
+"""The shell that all forked children share: a uvloop, its links, one application.
+
+    start      the control link is served; `Application.start`; then each link is `Opened`
+    run        bytes become events, effects become bytes
+    replaced   old link read to its end, `Closed`, `Opened`, `Taken` to the supervisor
+    end        `exit`: what was sent is written (bounded), `Application.close`, the exit code
+
+`Ping` and `Hand` are dealt with here; everything else from the supervisor is `Received` on
+`control`. SIGTERM is an orderly stop, as if the supervisor had sent `Stop`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+import os
+import signal
+import socket
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
+
+import msgspec
+import uvloop
+
+from agentbus.errors import SetupError
+from agentbus.runtime import exits, logs
+from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.context import ChildContext
+from agentbus.runtime.links import ControlLink, Link
+from agentbus.wire.error_codes import to_failure
+from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
+from agentbus.wire.links import (
+    CONTROL,
+    Failing,
+    Hand,
+    Ping,
+    Pong,
+    Ready,
+    Stop,
+    Taken,
+    ToChild,
+)
+
+FLUSH_SECONDS: Final = 2.0
+
+_log = logs.get(__name__)
+
+
+class Application(Protocol):
+    """What a child does; the shell around its core."""
+
+    def handle(self, event: Any) -> None:
+        """One event; not before `start` has returned."""
+        ...
+
+    async def start(self) -> None:
+        """Opens what the application needs. A SetupError is told to the supervisor and final."""
+        ...
+
+    async def close(self) -> None:
+        """Closes it; the last call."""
+        ...
+
+
+class Child:
+    """The process of a service; `unions` are the messages it receives, by link."""
+
+    def __init__(self, context: ChildContext, unions: Mapping[str, Any]) -> None:
+        self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
+        self.clock = SystemClock()
+        self._context = context
+        self._unions = dict(unions)
+        self._control = ControlLink(
+            self.loop,
+            context.control,
+            ToChild,
+            self._from_supervisor,
+            self._orphaned,
+            lambda error: self.crash(error, CONTROL),
+        )
+        self._links: dict[str, Link] = {CONTROL: self._control}
+        self._successors: dict[str, tuple[socket.socket, int]] = {}
+        self._application: Application | None = None
+        self._early: list[Any] = []
+        self._ended: asyncio.Future[int] = self.loop.create_future()
+        self._timer: asyncio.TimerHandle | None = None
+        self._started = False
+        self._said_ready = False
+        self._turn_asked = False
+        self._received = False
+
+    def run(self, application: Application) -> int:
+        """Runs until the application exits; the exit code."""
+        with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
+            return runner.run(self._main(application))
+
+    # ---- what the application asks for
+
+    def send(self, link: str, message: msgspec.Struct) -> None:
+        """Queues a message; written at the end of this turn. Dropped where the link is closed."""
+        end = self._links.get(link)
+        if end is not None:
+            end.send(message)
+            self._ask_turn()
+
+    def ready(self) -> None:
+        """Tells the supervisor, once, that this child serves its links."""
+        if not self._said_ready:
+            self._said_ready = True
+            self.send(CONTROL, Ready())
+
+    def exit(self, code: int) -> None:
+        """Ends the loop once pending writes are flushed; the first code counts."""
+        if not self._ended.done():
+            self._ended.set_result(code)
+
+    def fail(self, error: SetupError) -> None:
+        """Last words: restarting will not help, the daemon is to stop and say why."""
+        _log.error("failing", code=error.code, text=error.message)
+        self.send(CONTROL, Failing(to_failure(error)))
+        self.exit(exits.FAILING)
+
+    def wake_at(self, when: float) -> None:
+        """Has `Woke` follow at this monotonic time; a later call replaces an earlier one."""
+        if self._timer is not None:
+            self._timer.cancel()
+        delay = max(0.0, when - self.clock.now().monotonic)
+        self._timer = self.loop.call_later(math.ceil(delay * 1000) / 1000, self._wake)
+
+    def perform(self, effects: list[Any]) -> list[Any]:
+        """Carries out the effects that all cores share and returns the others, in order."""
+        rest = []
+        for effect in effects:
+            match effect:
+                case Send(link, message):
+                    self.send(link, message)
+                case WakeAt(when):
+                    self.wake_at(when)
+                case Exit(code):
+                    self.exit(code)
+                case _:
+                    rest.append(effect)
+        return rest
+
+    def crash(self, error: BaseException, during: str) -> None:
+        """Logs an error nobody had foreseen and ends the process; a fresh one replaces it."""
+        _log.crash("crashed", error, during=during)
+        self.exit(exits.CRASHED)
+
+    # ---- life
+
+    async def _main(self, application: Application) -> int:
+        self._application = application
+        self.loop.set_exception_handler(self._loop_error)
+        self.loop.add_signal_handler(signal.SIGTERM, self._from_supervisor, [Stop()])
+        self._control.open()
+        await self._start(application)
+        code = await self._ended
+        await self._flush_all()
+        try:
+            await application.close()
+        except Exception as error:  # noqa: BLE001 - whatever it is, the process ends now
+            _log.crash("close_crashed", error)
+            code = code or exits.CRASHED
+        for link in self._links.values():
+            link.close()
+        return code
+
+    async def _start(self, application: Application) -> None:
+        try:
+            await application.start()
+        except SetupError as error:
+            self.fail(error)
+        except Exception as error:  # noqa: BLE001 - logged, and the supervisor decides
+            self.crash(error, "start")
+        else:
+            self._started = True
+            for name, sock in self._context.links.items():
+                self._open(name, sock)
+            early, self._early = self._early, []
+            self._from_supervisor(early)
+
+    async def _flush_all(self) -> None:
+        draining = [self.loop.create_task(link.drained()) for link in self._links.values()]
+        await asyncio.wait(draining, timeout=FLUSH_SECONDS)
+
+    def _orphaned(self) -> None:
+        self._deliver(Closed(CONTROL))
+        _log.warn("orphaned")
+        logs.close()
+        os._exit(exits.ORPHANED)  # nothing is waited for: a new daemon may be waiting for us
+
+    def _loop_error(self, _loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        error = context.get("exception")
+        if isinstance(error, Exception):
+            _log.crash("loop_error", error, text=context.get("message", ""))
+        else:
+            _log.error("loop_error", text=context.get("message", ""))
+
+    # ---- events
+
+    def _deliver(self, event: Any) -> None:
+        if not self._started or self._ended.done() or self._application is None:
+            return
+        try:
+            self._application.handle(event)
+        except Exception as error:  # noqa: BLE001 - its state is not to be trusted any more
+            self.crash(error, type(event).__name__)
+
+    def _wake(self) -> None:
+        self._timer = None
+        self._deliver(Woke())
+
+    def _messages(self, link: str, messages: list[Any]) -> None:
+        if not messages:
+            return
+        for message in messages:
+            self._deliver(Received(link, message))
+        self._received = True
+        self._ask_turn()
+
+    def _from_supervisor(self, messages: list[Any]) -> None:
+        for message in messages:
+            match message:
+                case Ping(number):
+                    self.send(CONTROL, Pong(number))
+                case Hand(link, number):
+                    self._successors[link] = (self._control.take_socket(), number)
+                    self._take(link)
+                case _ if self._started:
+                    self._messages(CONTROL, [message])
+                case _:
+                    self._early.append(message)
+
+    def _ask_turn(self) -> None:
+        if not self._turn_asked:
+            self._turn_asked = True
+            self.loop.call_soon(self._end_turn)
+
+    def _end_turn(self) -> None:
+        if self._received:
+            self._received = False
+            self._deliver(TurnEnded())
+        self._turn_asked = False
+        for link in self._links.values():
+            link.flush()
+
+    # ---- links
+
+    def _open(self, name: str, sock: socket.socket) -> None:
+        link = Link(
+            self.loop,
+            sock,
+            self._unions[name],
+            lambda messages: self._messages(name, messages),
+            lambda: self._link_ended(name),
+            lambda error: self.crash(error, name),
+        )
+        self._links[name] = link
+        self._deliver(Opened(name))
+        link.open()
+
+    def _link_ended(self, name: str) -> None:
+        self._deliver(Closed(name))
+        self._take(name)
+
+    def _take(self, name: str) -> None:
+        """Puts a handed end in use, once everything from the old peer has been read."""
+        link = self._links.get(name)
+        if name not in self._successors or link is None or not link.closed:
+            return
+        sock, number = self._successors.pop(name)
+        self._open(name, sock)
+        self.send(CONTROL, Taken(name, number))
