@@ -1,0 +1,111 @@
+"""Writing the mirror: one transaction a batch, which names what must be there before it.
+
+Only the projector may import this module.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+import msgspec
+
+from agentbus.mirror import keys
+from agentbus.mirror.resp import Command, Refused, Reply
+from agentbus.model.ids import CommitId
+from agentbus.wire.links import RowInserted
+
+_REBUILDING: Final = b"rebuilding-"
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """The meta hash: of which bus and schema the streams are, and how far they go."""
+
+    instance: bytes
+    schema: bytes
+    commit: bytes
+
+    @property
+    def commit_id(self) -> CommitId | None:
+        """The last commit that is in; None in the middle of a rebuild."""
+        return CommitId(int(self.commit)) if self.commit.isdigit() else None
+
+    def at(self, commit_id: CommitId) -> Mark:
+        """The same at this commit."""
+        return Mark(self.instance, self.schema, b"%d" % commit_id)
+
+    def rebuilding(self, step: int) -> Mark:
+        """The same after so many steps of a rebuild."""
+        return Mark(self.instance, self.schema, _REBUILDING + b"%d" % step)
+
+
+RECALL: Final[Command] = (b"HMGET", keys.META, keys.INSTANCE, keys.SCHEMA, keys.COMMIT)
+"""Asks for the mark; `recalled` reads the reply."""
+
+
+def recalled(reply: Reply) -> Mark | None:
+    """The mark; None where there is none, or something else in its place."""
+    if isinstance(reply, Refused) or None in reply:
+        return None
+    return Mark(*reply)
+
+
+def batch(before: Mark, after: Mark, rows: Iterable[RowInserted]) -> list[Command]:
+    """Adds rows, in the order of each stream, and moves the mark. `refusal` reads the replies."""
+    xadd, envelope, session = b"XADD", keys.ENVELOPE, keys.SESSION
+    commands: list[Command] = [(b"MULTI",), RECALL]
+    commands += [
+        (
+            xadd,
+            b"s:%d" % row.channel_id,
+            b"%d-0" % row.seq,
+            envelope,
+            row.envelope,
+            session,
+            b"%d" % row.session_id,
+        )
+        for row in rows
+    ]
+    commands += [_move(before, after), (b"EXEC",)]
+    return commands
+
+
+def _move(before: Mark, after: Mark) -> Command:
+    if (before.instance, before.schema) == (after.instance, after.schema):
+        return (b"HSET", keys.META, keys.COMMIT, after.commit)
+    return _set(after)
+
+
+def _set(mark: Mark) -> Command:
+    return (
+        b"HSET",
+        keys.META,
+        keys.INSTANCE,
+        mark.instance,
+        keys.SCHEMA,
+        mark.schema,
+        keys.COMMIT,
+        mark.commit,
+    )
+
+
+def clear(after: Mark) -> list[Command]:
+    """Empties the server and sets the mark."""
+    return [(b"MULTI",), (b"FLUSHALL", b"SYNC"), _set(after), (b"EXEC",)]
+
+
+def refusal(replies: Sequence[Reply], before: Mark | None) -> str | None:
+    """Why the transaction is not what was meant, or None.
+
+    Redis carries on after a command of an `EXEC` was refused, and another client may have changed
+    the mark: after either, nothing is known of what the streams hold.
+    """
+    results = replies[-1]
+    for reply in (*replies, *(results if isinstance(results, list) else ())):
+        if isinstance(reply, Refused):
+            return f"Redis refused a write: {reply.text}"
+    if not isinstance(results, list):
+        return "Redis did not carry out a transaction"
+    if before is not None and recalled(results[0]) != before:
+        return "the contents of Redis were changed by somebody else"
+    return None

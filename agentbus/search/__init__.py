@@ -1,0 +1,1 @@
+"""Text search behind one interface."""
