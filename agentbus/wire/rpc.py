@@ -122,9 +122,16 @@ class HeartbeatParams(Params, frozen=True):
 
 
 class HeartbeatResult(Params, frozen=True):
-    """The attachments of this connection that are alive; register the missing ones anew."""
+    """The attachments of this connection that are alive; register the missing ones anew.
+
+    `state` is as in `HelloResult`. `lagging` tells that a subscription of this connection has
+    messages in its stream that were not delivered yet although its window has room: an adapter with
+    an empty buffer then asks again shortly, before it says that there is nothing. None: not known.
+    """
 
     attachments: list[str]
+    state: str = "ready"
+    lagging: bool | None = None
 
 
 class Empty(Params, frozen=True):
