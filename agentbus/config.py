@@ -10,7 +10,7 @@ import hashlib
 import os
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
@@ -178,14 +178,24 @@ def _near(key: str, fields: Iterable[str]) -> str:
 
 def allowed(key: str) -> str:
     """What a setting may be, as text for people."""
-    schema = msgspec.json.schema(Settings)["$defs"]["Settings"]["properties"][key]
-    if "enum" in schema:
-        return " or ".join(f'"{choice}"' for choice in schema["enum"])
-    if "minimum" in schema:
-        kind = "a whole number" if schema["type"] == "integer" else "a number"
-        return f"{kind} from {schema['minimum']} to {schema['maximum']}"
+    rule = schema()["properties"][key]
+    if "enum" in rule:
+        return " or ".join(f'"{choice}"' for choice in rule["enum"])
+    if "minimum" in rule:
+        kind = "a whole number" if rule["type"] == "integer" else "a number"
+        return f"{kind} from {rule['minimum']} to {rule['maximum']}"
     names = {"string": "a non-empty string", "boolean": "true or false"}
-    return names.get(schema["type"], "a list of at most 64 strings, 32 KiB in all")
+    return names.get(rule["type"], "a list of at most 64 strings, 32 KiB in all")
+
+
+def schema() -> dict[str, Any]:
+    """The JSON schema of the file."""
+    document: dict[str, Any] = msgspec.json.schema(Settings)["$defs"]["Settings"]
+    return document | {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "agentbus configuration",
+        "description": "Read once at start. Leave out what shall have its default.",
+    }
 
 
 def _check_combinations(file: str, settings: Settings) -> None:

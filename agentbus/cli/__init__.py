@@ -1,0 +1,1 @@
+"""The command line for people: thin commands over `client`, and pure renderers."""

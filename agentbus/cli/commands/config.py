@@ -1,0 +1,44 @@
+"""`agentbus config`: what holds, and what may be written in the file."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import typer
+from rich.console import Console
+
+from agentbus.cli.options import AsJson, ConfigPath
+from agentbus.cli.settings_table import settings_table
+from agentbus.config import Configuration, load, schema
+
+app = typer.Typer(help="Show settings, and what they may be.", no_args_is_help=True)
+
+
+@app.command("show")
+def show(config: ConfigPath = None, as_json: AsJson = False) -> None:
+    """Print the effective settings and where each came from."""
+    loaded = load(config)
+    if as_json:
+        typer.echo(msgspec.json.format(msgspec.json.encode(as_document(loaded))).decode())
+    else:
+        Console().print(settings_table(loaded))
+
+
+@app.command("schema")
+def print_schema() -> None:
+    """Print the JSON schema of the configuration file."""
+    typer.echo(msgspec.json.format(msgspec.json.encode(schema())).decode())
+
+
+def as_document(loaded: Configuration) -> dict[str, Any]:
+    """What `config show --json` prints."""
+    values = msgspec.to_builtins(loaded.settings)
+    return {
+        "path": loaded.path,
+        "exists": loaded.exists,
+        "settings": {
+            key: {"value": value, "from": "file" if key in loaded.given else "default"}
+            for key, value in values.items()
+        },
+    }

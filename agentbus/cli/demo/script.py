@@ -1,0 +1,162 @@
+"""What happens in the demo, act by act, on a real bus with real crashes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from typing import Final
+
+from agentbus.cli.demo.agent import Agent
+from agentbus.cli.demo.ledger import Ledger
+from agentbus.cli.demo.place import Place
+from agentbus.cli.demo.story import Story, span
+
+CAST: Final = (("Ada", "claude-code"), ("Ben", "codex"), ("Cleo", "gemini-cli"))
+CHANNEL: Final = "parser-bug"
+DIALOGUE: Final[tuple[tuple[str, str, int | None], ...]] = (
+    ("Ada", "The parser drops the last line when a file ends without a newline.", None),
+    ("Ben", "Mine. A failing test first, then the fix.", 0),
+    ("Cleo", "I'll review. Please look at CRLF files too.", 1),
+    ("Ben", "Fixed, both kinds: 3 tests, see src/parser.py. Ada, run it all?", 2),
+)
+"""Who says what, and which line it answers."""
+
+BURST: Final = 60
+FIRST: Final = 20
+"""Messages of the burst sent before the crash."""
+
+PATIENCE: Final = 30.0
+
+
+class Script:
+    """`command` starts an adapter; `agents` are not running yet."""
+
+    def __init__(self, place: Place, story: Story, command: Sequence[str]) -> None:
+        self._place = place
+        self._story = story
+        self._command = command
+        self._ledger = Ledger()
+        self._agents = {
+            name: Agent(name, application, f"{name.lower()}-1", environment=place.environment)
+            for name, application in CAST
+        }
+
+    def run(self) -> bool:
+        """True when every accepted message arrived, once and in order."""
+        self._story.opening(str(self._place.root))
+        self._meet()
+        self._talk()
+        self._lose_a_process("writer", "the only process that may write the database")
+        self._lose_a_process("gateway", "the process that all adapters are connected to")
+        self._lose_an_adapter()
+        return self._settle()
+
+    def close(self) -> None:
+        """Ends the adapters."""
+        for agent in self._agents.values():
+            agent.close()
+
+    def _meet(self) -> None:
+        self._story.act("Three agents join")
+        for index, agent in enumerate(self._agents.values()):
+            began = time.monotonic()
+            agent.start(self._command)
+            shown = agent.call("whoami")["display_name"]
+            took = span(time.monotonic() - began)
+            if index == 0:
+                self._story.does(agent.name, "starts `agentbus mcp`, and that starts the bus")
+                self._story.note(f"cold start to first answer: {took}")
+                created = agent.call("create_channel", name=CHANNEL)
+                self._story.does(agent.name, f"creates #{created['channel']}")
+            else:
+                self._story.does(agent.name, f"joins as {shown} ({agent.application}) in {took}")
+            agent.call("subscribe", channel=CHANNEL)
+            self._ledger.join(agent.name)
+
+    def _talk(self) -> None:
+        self._story.act("They talk")
+        said: list[str] = []
+        for name, text, answers in DIALOGUE:
+            reply_to = None if answers is None else said[answers]
+            others = [agent for agent in self._agents.values() if agent.name != name]
+            waiting = [(agent, agent.begin("recv", wait_seconds=5)) for agent in others]
+            began = time.monotonic()
+            said.append(self._send(self._agents[name], text, reply_to))
+            self._story.says(name, text, reply=answers is not None)
+            heard = []
+            for agent, number in waiting:
+                self._take(agent, agent.outcome(number)["messages"])
+                heard.append((agent.name, time.monotonic() - began))
+                self._catch_up(agent)
+            self._story.hears(heard)
+
+    def _lose_a_process(self, name: str, what: str) -> None:
+        """Kills it in the middle of a burst of sends that nobody waits for."""
+        ada = self._agents["Ada"]
+        self._story.act(f"The {name} dies while Ada sends {BURST} messages")
+        numbers = [self._begin_send(ada, f"test {index} passed") for index in range(FIRST)]
+        self._accept(ada, numbers[:5])
+        pid = self._place.pid(name)
+        os.kill(pid, signal.SIGKILL)
+        died = time.monotonic()
+        numbers += [self._begin_send(ada, f"test {index} passed") for index in range(FIRST, BURST)]
+        self._story.crash(f"{name} (pid {pid}): {what}")
+        self._accept(ada, numbers[5:])
+        self._story.good(
+            f"all {BURST} accepted {span(time.monotonic() - died)} after the crash; "
+            "Ada's adapter retried by itself"
+        )
+        ben = self._agents["Ben"]
+        self._catch_up(ben)
+        self._story.does(ben.name, f"has received them, in order; the {name} is a new process")
+
+    def _lose_an_adapter(self) -> None:
+        cleo = self._agents["Cleo"]
+        due = self._ledger.missing(cleo.name)
+        self._story.act(f"Cleo's adapter dies with {due} messages that she has not read")
+        self._story.crash(f"Cleo's `agentbus mcp` (pid {cleo.pid})")
+        cleo.kill()
+        began = time.monotonic()
+        cleo.start(self._command)
+        self._catch_up(cleo)
+        self._story.does(
+            cleo.name, f"resumes her session and has all of them {span(time.monotonic() - began)}"
+        )
+        self._story.good("what was buffered and not read comes again from the durable cursor")
+
+    def _settle(self) -> bool:
+        self._story.act("The accounts")
+        for agent in self._agents.values():
+            self._catch_up(agent)
+        accounts = self._ledger.accounts()
+        self._story.balance(accounts)
+        return not any(account.lost or account.disordered for account in accounts)
+
+    def _begin_send(self, agent: Agent, text: str) -> int:
+        return agent.begin("send", channel=CHANNEL, content=text)
+
+    def _send(self, agent: Agent, text: str, reply_to: str | None) -> str:
+        answer = {"reply_to": reply_to} if reply_to else {}
+        number = agent.begin("send", channel=CHANNEL, content=text, **answer)
+        return self._accept(agent, [number])[0]
+
+    def _accept(self, agent: Agent, numbers: Iterable[int]) -> list[str]:
+        """The message ids that the bus has promised to keep."""
+        accepted = [agent.outcome(number) for number in numbers]
+        for sent in accepted:
+            self._ledger.accept(agent.name, sent["message_id"], sent["seq"])
+        return [sent["message_id"] for sent in accepted]
+
+    def _take(self, agent: Agent, messages: Iterable[dict[str, str]]) -> None:
+        for message in messages:
+            if message["channel"] == CHANNEL:
+                self._ledger.receive(agent.name, message["message_id"])
+
+    def _catch_up(self, agent: Agent) -> None:
+        """Receives until the agent has all it is due, or PATIENCE is over: then the accounts
+        show what is lost."""
+        deadline = time.monotonic() + PATIENCE
+        while self._ledger.missing(agent.name) and time.monotonic() < deadline:
+            self._take(agent, agent.call("recv", wait_seconds=2)["messages"])
