@@ -1,0 +1,1 @@
+"""The process that keeps Redis equal to the database."""

@@ -1,0 +1,339 @@
+"""Makes Redis equal to the database and keeps it so.
+
+Writes are pipelined, `IN_FLIGHT` transactions deep, and each names the mark that the one before it
+leaves behind. So a transaction that failed, or a server that somebody changed, is seen in the reply
+to the next write or check; then everything in flight is disowned (its round is over) and the server
+is cleared behind it, on the same connection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final, assert_never
+
+from agentbus.errors import AgentbusError, Unavailable
+from agentbus.mirror import read, write
+from agentbus.mirror.resp import Command, Refused, Reply
+from agentbus.mirror.write import Mark
+from agentbus.model.ids import CommitId
+from agentbus.projector import recover, server
+from agentbus.projector.conversation import (
+    Check,
+    Clear,
+    Inspect,
+    Measure,
+    Pending,
+    Purpose,
+    Recall,
+    Save,
+    Settle,
+    Snapshot,
+    Survey,
+    Write,
+)
+from agentbus.projector.ending import Ending
+from agentbus.projector.endpoint import Endpoint
+from agentbus.projector.outbox import Outbox
+from agentbus.projector.ports import Source
+from agentbus.projector.project import Backlog
+from agentbus.projector.recover import Step
+from agentbus.projector.server import Snapshots
+from agentbus.projector.standing import Standing
+from agentbus.projector.states import LIVE, RECOVERING, State
+from agentbus.wire.links import Committed, Stop, WriterHello
+
+IN_FLIGHT: Final = 2
+SURVEY_CHANNELS: Final = 64
+"""Channels asked about in one request; two whole messages come back for each."""
+
+CHECK_SECONDS: Final = 2.0
+SOURCE_SECONDS: Final = 1.0
+REBUILD_SECONDS: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
+"""Before the first, second ... clearing in a row that did not lead to ready."""
+
+BEGIN: Final = "begin"
+CLEAR: Final = "clear"
+CHECK: Final = "check"
+ALARMS: Final = (BEGIN, CLEAR, CHECK)
+
+
+class Pipeline:
+    """Between a writer that has greeted and a server that is fit, when both are there."""
+
+    def __init__(self, out: Outbox, source: Source, standing: Standing) -> None:
+        self._out = out
+        self._source = source
+        self._standing = standing
+        self.endpoint = Endpoint(out, self._begin, self._lost)
+        self.ending = Ending(out, self._ask)
+        self._backlog = Backlog()
+        self._snapshots = Snapshots()
+        self._hello: WriterHello | None = None
+        self._mark: Mark | None = None  # what Redis holds when all in flight is done
+        self._steps: Iterator[Step] | None = None
+        self._round = 0
+        self._in_flight = 0
+        self._clearings = 0
+        self._redis_reason = "waiting for Redis"
+
+    @property
+    def state(self) -> State:
+        """Where the projection stands."""
+        return self._standing.state
+
+    def ring(self, alarm: str) -> None:
+        """One of `ALARMS`."""
+        if alarm == BEGIN:
+            self._begin()
+        elif alarm == CLEAR:
+            self._clear()
+        else:
+            self._check()
+
+    # ---- the writer
+
+    def greeted(self, hello: WriterHello) -> None:
+        """A writer, the first or a restarted one, says what the database holds."""
+        known, self._hello = self._hello, hello
+        if self.state is not State.STOPPING:
+            try:
+                self._source.reopen()
+                self._compare(known, hello)
+            finally:
+                self._standing.writer_greeted()
+
+    def _compare(self, known: WriterHello | None, hello: WriterHello) -> None:
+        if self.state is not State.READY or known is None or known.instance != hello.instance:
+            self._begin()
+        elif self._mark is not None and self._mark.commit_id != hello.commit_id:
+            self._missed(self._mark)
+
+    def committed(self, committed: Committed) -> None:
+        """Written at the next `fill`; while recovering the database is read, which has it."""
+        if self.state in LIVE and not self._backlog.add(committed) and self._mark is not None:
+            self._missed(self._mark)
+
+    def _missed(self, mark: Mark) -> None:
+        """Commits were not heard of: the database has them, behind what is in flight."""
+        if self.state is State.READY:  # while stopping, the last look into the database finds them
+            self._standing.become(State.CATCHING_UP, "reading commits that were missed")
+            self._catch_up(mark)
+
+    # ---- recovery
+
+    def _lost(self, reason: str) -> None:
+        self._redis_reason = reason
+        self._new_round()
+        self._standing.socket_path = self.endpoint.socket_path
+        if self.state is State.STOPPING:
+            self.ending.end("redis_lost")
+        else:
+            self._wait()
+
+    def _wait(self) -> None:
+        reason = "waiting for the writer" if self._hello is None else self._redis_reason
+        self._standing.become(State.WAITING, reason)
+
+    def source_failed(self, error: AgentbusError) -> None:
+        """A read of the database failed; it is tried again, all from the beginning."""
+        self._new_round()
+        self._out.note("error", "database", code=error.code, text=error.message)
+        if self.state is State.STOPPING:
+            self.ending.end("database_lost")
+            return
+        self._standing.become(State.WAITING, f"the database cannot be read: {error.message}")
+        self._out.alarm(BEGIN, SOURCE_SECONDS)
+
+    def _new_round(self) -> None:
+        """Disowns what is in flight: nothing is known of what Redis holds."""
+        self._round += 1
+        self._in_flight = 0
+        self._mark = None
+        self._steps = None
+        for alarm in (BEGIN, CLEAR, CHECK):
+            self._out.silence(alarm)
+
+    def _begin(self) -> None:
+        """Asks what Redis holds, once there are a server and a writer."""
+        self._new_round()
+        self._standing.socket_path = self.endpoint.socket_path
+        if self._hello is None or not self.endpoint.is_fit:
+            self._wait()
+            return
+        self._standing.become(State.CATCHING_UP, "asking what Redis holds")
+        self._ask([write.RECALL], Recall())
+
+    def _recalled(self, reply: Reply) -> None:
+        mark = write.recalled(reply)
+        reason = recover.doubt(mark, self._source.head())
+        if mark is None or mark.commit_id is None or reason is not None:
+            self._rebuild(reason or "Redis is empty")
+            return
+        self._standing.recalled(mark.commit_id)
+        self._standing.become(State.CATCHING_UP, "catching up")
+        self._survey()
+        self._catch_up(mark)
+
+    def _survey(self) -> None:
+        channels = self._source.channels()
+        self._standing.tops.start(channels)
+        for first in range(0, len(channels), SURVEY_CHANNELS):
+            asked = channels[first : first + SURVEY_CHANNELS]
+            commands = [command for channel in asked for command in read.survey(channel)]
+            self._ask(commands, Survey(asked))
+
+    def _surveyed(self, survey: Survey, replies: list[Reply]) -> None:
+        size = read.SURVEY_COMMANDS
+        try:
+            for number, channel in enumerate(survey.channels):
+                part = replies[number * size : (number + 1) * size]
+                self._standing.tops.found(read.surveyed(channel, part))
+        except Unavailable as error:
+            self._rebuild(error.message)
+
+    def _catch_up(self, mark: Mark) -> None:
+        assert mark.commit_id is not None
+        self._mark = mark
+        self._steps = recover.catch_up(self._source, mark, mark.commit_id)
+        self.fill()
+
+    def _rebuild(self, reason: str) -> None:
+        """Whatever Redis holds, it is not to be trusted."""
+        self._new_round()
+        self._out.note("warn", "rebuild", reason=reason)
+        if self.state is State.STOPPING:
+            self.ending.end("redis_in_doubt")
+            return
+        self._standing.become(State.REBUILDING, f"rebuilding: {reason}")
+        pause = REBUILD_SECONDS[min(self._clearings, len(REBUILD_SECONDS) - 1)]
+        self._clearings += 1
+        if pause:
+            self._out.alarm(CLEAR, pause)
+        else:
+            self._clear()
+
+    def _clear(self) -> None:
+        head = self._source.head()
+        self._standing.cleared(self._source.channels())
+        self._mark = recover.mark_of(head).rebuilding(0)
+        self._ask(write.clear(self._mark), Clear())
+        self._steps = recover.rebuild(self._source, head)
+        self.fill()
+
+    def _recovered(self, mark: Mark) -> None:
+        """Every step was taken; the database may have gone on meanwhile."""
+        head = self._source.head()
+        if mark == recover.mark_of(head):
+            self._current(mark.commit_id)
+        elif recover.doubt(mark, head) is None:
+            self._catch_up(mark)
+        else:
+            self._rebuild("the database is another one now")
+
+    def _current(self, commit_id: CommitId | None) -> None:
+        """Redis equals the database."""
+        self._steps = None
+        if self.state is State.STOPPING:
+            self.ending.current()
+            return
+        assert commit_id is not None
+        self._clearings = 0
+        self._backlog.start(commit_id)
+        self._standing.become(State.READY)
+        self._out.alarm(CHECK, CHECK_SECONDS)
+
+    # ---- writing
+
+    def _ask(self, commands: list[Command], purpose: Purpose) -> None:
+        self._in_flight += 1
+        self.endpoint.ask(commands, purpose, self._round)
+
+    def fill(self) -> None:
+        """Writes as much as may be in flight, of what recovery or the writer have."""
+        mark = self._mark
+        while mark is not None and self._in_flight < IN_FLIGHT:
+            step = self._next_step(mark)
+            if step is None:
+                break
+            self._ask(write.batch(mark, step.after, step.rows), Write(mark, step))
+            mark = self._mark = step.after
+        if mark is not None and not self._in_flight and self._is_to_compare():
+            self._recovered(mark)
+
+    def _is_to_compare(self) -> bool:
+        """Whether, with nothing left to write, the database is to be asked if that is all."""
+        return self.state in RECOVERING or (
+            self.state is State.STOPPING and not self.ending.is_settling
+        )
+
+    def _next_step(self, mark: Mark) -> Step | None:
+        if self._steps is not None:
+            return next(self._steps, None)
+        merged = self._backlog.merge() if self.state in LIVE else None
+        return None if merged is None else Step(merged.rows, mark.at(merged.commit_id))
+
+    def replied(self, pending: Pending, replies: list[Reply]) -> None:
+        """What Redis said to a request of ours."""
+        if pending.round != self._round:
+            return
+        self._in_flight -= 1
+        match pending.purpose:
+            case Write(before, step):
+                self._wrote(before, step, replies)
+            case Check(mark):
+                self._checked(mark, replies)
+            case Recall():
+                self._recalled(replies[0])
+            case Survey():
+                self._surveyed(pending.purpose, replies)
+            case Clear():
+                self._cleared(replies)
+            case Snapshot():
+                self._snapshot_begun(replies[0])
+            case Settle() | Save():
+                self.ending.replied(pending.purpose, replies[0])
+            case Inspect() | Measure():
+                pass  # the endpoint's own
+            case _:
+                assert_never(pending.purpose)
+        self.fill()
+
+    def _cleared(self, replies: list[Reply]) -> None:
+        reason = write.refusal(replies, None)
+        if reason is not None:
+            self._rebuild(reason)
+
+    def _wrote(self, before: Mark, step: Step, replies: list[Reply]) -> None:
+        reason = write.refusal(replies, before)
+        if reason is None:
+            self._standing.wrote(step.rows, step.after)
+        else:
+            self._rebuild(reason)
+
+    # ---- checks and snapshots
+
+    def _check(self) -> None:
+        if self.state is State.READY and self._mark is not None:
+            self._out.alarm(CHECK, CHECK_SECONDS)
+            self._ask([write.RECALL, server.PERSISTENCE], Check(self._mark))
+
+    def _checked(self, mark: Mark, replies: list[Reply]) -> None:
+        if write.recalled(replies[0]) != mark:
+            self._rebuild("the contents of Redis were changed by somebody else")
+            return
+        facts = server.persistence(replies[1])
+        if facts is not None and self._snapshots.is_due(facts, self._out.now):
+            self._ask([(b"BGSAVE",)], Snapshot())
+
+    def _snapshot_begun(self, reply: Reply) -> None:
+        if isinstance(reply, Refused):
+            self._out.note("warn", "snapshot_refused", text=reply.text)
+
+    def stop(self, stop: Stop) -> None:
+        """The last commits, a snapshot, the end; without delay where Redis isn't current anyway."""
+        if self.state is State.READY:
+            self.ending.begin(stop)
+            self._standing.become(State.STOPPING, "stopping")
+            self.fill()
+        elif self.state is not State.STOPPING:
+            self.ending.end("not_ready")
