@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from typing import Any, assert_never
 
-from agentbus.errors import DatabaseDamaged, StorageFailed
+from agentbus.errors import DatabaseDamaged, StorageFailed, VersionMismatch
 from agentbus.model.ports import Instant
 from agentbus.projector import endpoint, pipeline
 from agentbus.projector.events import Connected, Disconnected, Effect, Event, Replied
@@ -51,7 +51,7 @@ class Core:
         self._out.begin(now)
         try:
             self._dispatch(event)
-        except (StorageFailed, DatabaseDamaged) as error:
+        except (StorageFailed, DatabaseDamaged, VersionMismatch) as error:
             self._pipeline.source_failed(error)
         return self._out.finish()
 

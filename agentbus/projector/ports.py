@@ -4,36 +4,16 @@ from __future__ import annotations
 
 from typing import Protocol
 
-import msgspec
-
 from agentbus.model.ids import ChannelId, CommitId, Seq
+from agentbus.store.read import Chunk, Head
 from agentbus.wire.links import RowInserted
 
 
-class Head(msgspec.Struct, frozen=True):
-    """Which bus the database is of and how far it goes.
-
-    `purge_floor` is the highest tombstone commit ever purged: what is older cannot be caught up.
-    """
-
-    instance: str
-    schema: int
-    commit_id: CommitId
-    purge_floor: CommitId
-
-
-class Chunk(msgspec.Struct, frozen=True):
-    """Rows of whole commits, in order; `commit_id` is the last of these commits.
-
-    A commit may have no row any more: where no limit ended the chunk, it goes to the newest commit.
-    """
-
-    rows: list[RowInserted]
-    commit_id: CommitId
-
-
 class Source(Protocol):
-    """Every call is one read of its own. Raises StorageFailed or DatabaseDamaged."""
+    """Every call is one read of its own; `store.read.Reader` is the real one.
+
+    Raises StorageFailed, DatabaseDamaged or VersionMismatch; every call may be tried again.
+    """
 
     def reopen(self) -> None:
         """The file may be another one now."""
@@ -46,7 +26,8 @@ class Source(Protocol):
     def rows_after(self, commit_id: CommitId, limit_rows: int, limit_bytes: int) -> Chunk | None:
         """The live rows of the commits that follow; None: `commit_id` is the newest.
 
-        Ends before the first commit that passes a limit; the first one is never cut.
+        Ends before the first commit that passes a limit; the first one is never cut. Where no
+        limit ended it, it reaches the newest commit, whose rows may all be gone.
         """
         ...
 

@@ -15,7 +15,8 @@ from agentbus.config import MIB
 from agentbus.mirror.keys import LAYOUT
 from agentbus.mirror.write import Mark
 from agentbus.model.ids import CommitId, Seq
-from agentbus.projector.ports import Head, Source
+from agentbus.projector.ports import Source
+from agentbus.store.read import Head
 from agentbus.wire.links import RowInserted
 
 STEP_ROWS: Final = 256
