@@ -1,0 +1,1 @@
+"""Speed and size of agentbus, as ratios against something simple measured in the same run."""

@@ -1,0 +1,259 @@
+"""The load of the accept measurements: `python -m bench.load SPEC`, SPEC and result in JSON.
+
+A process of its own with one selectors loop over raw sockets, as lean as can be: it runs on the
+same cores as what it measures. Senders write lines from a template and count answers without
+reading them, unless the bytes show an error; the subscriber reads `deliver` and reports
+`delivered`, and finds out when a position is missing.
+"""
+
+from __future__ import annotations
+
+import selectors
+import sys
+import time
+
+import msgspec
+
+from bench.bus import Peer, request
+
+CHANNEL = "load"
+HEARTBEAT_SECONDS = 10.0
+LINGER_SECONDS = 20.0
+CHUNK = 1 << 18
+
+
+class Spec(msgspec.Struct, frozen=True):
+    """What to do; `run` makes session and message ids unique on a bus that several loads use."""
+
+    socket: str
+    run: str
+    senders: int
+    in_flight: int
+    content_bytes: int
+    warm_up: float
+    seconds: float
+    latencies: bool = False
+
+
+class Result(msgspec.Struct, frozen=True):
+    """`accepted` in `seconds`; `received` and `sent` are of the whole run, warm-up included."""
+
+    accepted: int
+    seconds: float
+    sent: int
+    received: int
+    cpu_seconds: float
+    latencies_ms: list[float] = []
+
+
+class Note(msgspec.Struct):
+    """What the subscriber looks at in a line."""
+
+    method: str = ""
+    params: Deliver | None = None
+    error: msgspec.Raw | None = None
+
+
+class Deliver(msgspec.Struct):
+    """Of `deliver`; the messages stay unread."""
+
+    epoch: str = ""
+    subscription: int = 0
+    through: int = 0
+    messages: list[msgspec.Raw] = []
+    gaps: list[msgspec.Raw] = []
+
+
+class LoadError(Exception):
+    """The bus answered with an error, or lost something."""
+
+
+class Connection:
+    """One attachment on one connection."""
+
+    def __init__(self, spec: Spec, name: str, channels: list[str]) -> None:
+        peer = Peer(spec.socket)
+        self.registered = peer.call(
+            "register",
+            application="bench",
+            session=f"{spec.run}-{name}",
+            agent=f"{spec.run}-{name}",
+            channels=channels,
+        )
+        self.peer = peer
+        self.attachment: str = self.registered["attachment"]
+        self.socket = peer.socket
+        self.rest = peer.rest
+
+    def heartbeat(self) -> None:
+        """Its answer is known by the word `attachments`."""
+        self.socket.sendall(request("beat", "heartbeat", {}) + b"\n")
+
+    def read(self) -> bytes:
+        """What can be read now, whole lines only."""
+        data = self.socket.recv(CHUNK)
+        if not data:
+            raise LoadError("the daemon closed a connection")
+        lines, end, rest = (self.rest + data).rpartition(b"\n")
+        self.rest = rest
+        return lines + end
+
+
+class Sender(Connection):
+    """Keeps a number of sends in flight."""
+
+    def __init__(self, spec: Spec, number: int) -> None:
+        super().__init__(spec, f"s{number}", [])
+        self.sent = 0
+        self.accepted = 0
+        self.since = 0.0
+        message = {
+            "attachment": self.attachment,
+            "channel": CHANNEL,
+            "message_id": f"{spec.run}-{number}-@",
+            "content": text(spec.content_bytes),
+        }
+        line = request(0, "send", message).replace(b"%", b"%%") + b"\n"
+        self._template = line.replace(b'"id":0', b'"id":%d').replace(b'-@"', b'-%d"')
+
+    def send(self, count: int) -> None:
+        """Puts so many more into flight."""
+        first = self.sent
+        self.sent += count
+        template = self._template
+        self.socket.sendall(b"".join([template % (n, n) for n in range(first, first + count)]))
+
+    def answered(self) -> int:
+        """How many answers came."""
+        lines = self.read()
+        if b'"error"' in lines:
+            raise LoadError(lines.decode())
+        count = lines.count(b"\n") - lines.count(b'"attachments"')
+        self.accepted += count
+        return count
+
+
+class Subscriber(Connection):
+    """Takes everything and reports it."""
+
+    def __init__(self, spec: Spec) -> None:
+        super().__init__(spec, "subscriber", [CHANNEL])
+        subscription = self.registered["subscriptions"][0]
+        self.id: int = subscription["subscription"]
+        self.through: int = subscription["position"]
+        self.received = 0
+        self._decoder = msgspec.json.Decoder(Note)
+
+    def take(self) -> None:
+        """Reads what has come and reports its last position."""
+        epoch = ""
+        for line in self.read().splitlines():
+            note = self._decoder.decode(line)
+            if note.error is not None:
+                raise LoadError(line.decode())
+            if note.method == "deliver" and note.params is not None:
+                self._check(note.params)
+                epoch = note.params.epoch
+        if epoch:
+            params = {"attachment": self.attachment, "epoch": epoch}
+            report = {**params, "positions": [(self.id, self.through)]}
+            self.socket.sendall(request("delivered", "delivered", report) + b"\n")
+
+    def _check(self, deliver: Deliver) -> None:
+        count = len(deliver.messages)
+        if deliver.through - self.through != count or deliver.gaps:
+            raise LoadError(f"{count} messages take {self.through} to {deliver.through}")
+        self.through = deliver.through
+        self.received += count
+
+
+def text(size: int) -> str:
+    """Plain text, as most content is; no two words alike would be no harder on the bus."""
+    return ("The quick brown fox jumps over the lazy dog. " * (size // 45 + 1))[:size]
+
+
+class Load:
+    """The loop."""
+
+    def __init__(self, spec: Spec) -> None:
+        self.spec = spec
+        self.subscriber = Subscriber(spec)
+        self.senders = [Sender(spec, number) for number in range(spec.senders)]
+        self.latencies: list[float] = []
+        self.accepted = 0
+        self.selector = selectors.DefaultSelector()
+        self.selector.register(self.subscriber.socket, selectors.EVENT_READ, None)
+        for sender in self.senders:
+            self.selector.register(sender.socket, selectors.EVENT_READ, sender)
+
+    def run(self) -> Result:
+        """Warm-up, the measured seconds, and until the subscriber has everything."""
+        spec = self.spec
+        for sender in self.senders:
+            sender.since = time.perf_counter()
+            sender.send(spec.in_flight)
+        self._until(time.perf_counter() + spec.warm_up)
+        before, cpu = self.accepted, time.process_time()
+        self.latencies.clear()
+        began = time.perf_counter()
+        self._until(began + spec.seconds)
+        seconds = time.perf_counter() - began
+        accepted, cpu = self.accepted - before, time.process_time() - cpu
+        self._finish()
+        sent = sum(sender.sent for sender in self.senders)
+        return Result(accepted, seconds, sent, self.subscriber.received, cpu, self.latencies)
+
+    def _until(self, deadline: float) -> None:
+        now = time.perf_counter()
+        beat = tick = now
+        shown = self.accepted
+        while now < deadline:
+            self._turn(min(1.0, deadline - now), sending=True)
+            now = time.perf_counter()
+            if now - beat > HEARTBEAT_SECONDS:
+                beat = now
+                for connection in (self.subscriber, *self.senders):
+                    connection.heartbeat()
+            if now - tick >= 1:
+                rate = (self.accepted - shown) / (now - tick)
+                print(f"{rate:.0f}", file=sys.stderr, flush=True)
+                tick, shown = now, self.accepted
+
+    def _turn(self, timeout: float, *, sending: bool) -> None:
+        for key, _ in self.selector.select(timeout):
+            if key.data is None:
+                self.subscriber.take()
+                continue
+            sender: Sender = key.data
+            count = sender.answered()
+            self.accepted += count
+            if self.spec.latencies:
+                now = time.perf_counter()
+                self.latencies.append((now - sender.since) * 1000)
+                sender.since = now
+            if sending and count:
+                sender.send(count)
+
+    def _finish(self) -> None:
+        """Waits for answers on their way, and for the subscriber to have all of it."""
+        deadline = time.perf_counter() + LINGER_SECONDS
+        sent = sum(sender.sent for sender in self.senders)
+        while self.accepted < sent or self.subscriber.received < sent:
+            if time.perf_counter() > deadline:
+                raise LoadError(
+                    f"of {sent} messages {self.accepted} were accepted and "
+                    f"{self.subscriber.received} received {LINGER_SECONDS:.0f} s later"
+                )
+            self._turn(1.0, sending=False)
+
+
+def main() -> int:
+    """Reads the spec from the first argument, writes the result to stdout, rates to stderr."""
+    spec = msgspec.json.decode(sys.argv[1], type=Spec)
+    result = Load(spec).run()
+    sys.stdout.buffer.write(msgspec.json.encode(result))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,54 @@
+"""What every measurement is given, and how it starts the load."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from bench.load import Result, Spec
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """How long and how often; `base` is the directory in which all files are made."""
+
+    base: str
+    load_seconds: float
+    bare_seconds: float
+    warm_up: float
+    repeats: int
+    starts: int
+    say: Callable[[str], None]
+
+
+def quick(base: str, say: Callable[[str], None]) -> Plan:
+    """Rough, in about a minute."""
+    return Plan(base, 5.0, 2.0, 1.0, repeats=2, starts=7, say=say)
+
+
+def full(base: str, say: Callable[[str], None]) -> Plan:
+    """What the figures in README.md were measured with; about six minutes."""
+    return Plan(base, 30.0, 10.0, 2.0, repeats=3, starts=25, say=say)
+
+
+def run_load(spec: Spec, plan: Plan, name: str) -> Result:
+    """The load in a process of its own, its rates shown while it runs."""
+    command = [sys.executable, "-m", "bench.load", msgspec.json.encode(spec).decode()]
+    with subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert process.stderr is not None
+        began = time.monotonic()
+        said = []
+        for line in process.stderr:
+            said.append(line)
+            if line.strip().isdigit():
+                plan.say(f"{name}: {time.monotonic() - began:3.0f} s, {line.strip()} accepted/s")
+        output = process.stdout.read()
+    if process.returncode != 0:
+        raise RuntimeError(f"the load failed:\n{''.join(said[-20:])}")
+    return msgspec.json.decode(output, type=Result)
