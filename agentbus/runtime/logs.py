@@ -9,6 +9,7 @@ field. Contents of messages and memories are never given to a log.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import logging.handlers
@@ -86,6 +87,13 @@ def configure(name: str, paths: Paths, settings: Settings) -> None:
     logger.setLevel(logging.WARNING)
     logging.getLogger(_ROOT).setLevel(_LEVELS[settings.log_level])
     logging.raiseExceptions = False  # a full disk must not stop what is being logged
+
+
+def rotate(path: str) -> None:
+    """Moves a log that another program writes aside when it has grown; while nobody writes it."""
+    with contextlib.suppress(FileNotFoundError):
+        if os.path.getsize(path) > FILE_BYTES:
+            os.replace(path, f"{path}.1")
 
 
 def close() -> None:

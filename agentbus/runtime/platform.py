@@ -67,6 +67,21 @@ def _process_state_by_psutil(pid: int) -> ProcessState:
     return "stopped" if status == psutil.STATUS_STOPPED else "running"
 
 
+def command_line(pid: int) -> str:
+    """The arguments of a process as `ps` shows them, separated by blanks; empty when it is gone."""
+    if LINUX:
+        try:
+            with open(f"/proc/{pid}/cmdline", "rb") as file:
+                return os.fsdecode(file.read().replace(b"\0", b" ")).strip()
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
+    psutil: Any = importlib.import_module("psutil")
+    try:
+        return " ".join(psutil.Process(pid).cmdline())
+    except (psutil.NoSuchProcess, psutil.AccessDenied):
+        return ""
+
+
 def set_title(title: str) -> None:
     """What `ps` shows. Nothing on macOS, where setting it in a forked child is not safe."""
     if LINUX:

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentbus.errors import InternalError
 from agentbus.supervisor.handover import End
 from agentbus.wire import framing
 from agentbus.wire.links import FromChild, Hand
@@ -122,7 +123,7 @@ class Control:
             raise Silent
         try:
             return self._decoder.feed(data)
-        except framing.InternalError as error:
+        except InternalError as error:
             raise Silent from error
 
     def close(self) -> None:

@@ -104,7 +104,7 @@ def _bundled() -> str | None:
 def ask(executable: str) -> Server | str:
     """What `--version` says, or a sentence about why it says nothing of use."""
     try:
-        done = subprocess.run(  # noqa: S603 - the user's own setting or PATH
+        done = subprocess.run(
             [executable, "--version"],
             stdin=subprocess.DEVNULL,
             capture_output=True,

@@ -1,0 +1,155 @@
+"""One daemon per runtime directory and per data directory, by `flock`.
+
+A lock belongs to an open file, not to a process: children inherit it on purpose, so that it is
+free only when the last of them has gone. The file is never removed; what stands in it is for
+people and for a second daemon, and only means something while the lock is held.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+import socket
+import time
+from typing import Final
+
+import msgspec
+
+from agentbus import __version__
+from agentbus.errors import ConfigMismatch, Unavailable, UnsafePermissions
+from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.paths import Paths
+from agentbus.runtime.platform import process_state
+from agentbus.wire import rpc
+
+OWNER_SECONDS: Final = 60.0
+"""How long a second daemon waits for the first to answer or to end: longer than an orderly stop."""
+
+DATA_SECONDS: Final = 5.0
+ANSWER_SECONDS: Final = 1.0
+RETRY_SECONDS: Final = 0.05
+
+
+class Owner(msgspec.Struct, frozen=True):
+    """The content of a lock file."""
+
+    pid: int
+    socket: str
+    runtime_directory: str = ""
+
+
+class Lock:
+    """A held lock; it is free again when all copies of `fd` are closed."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        self.path = path
+        self.fd = fd
+
+    def write(self, owner: Owner) -> None:
+        """Says whose it is."""
+        content = msgspec.json.encode(owner) + b"\n"
+        os.ftruncate(self.fd, 0)
+        os.pwrite(self.fd, content, 0)
+
+    def close(self) -> None:
+        """Gives this process' copy up."""
+        os.close(self.fd)
+
+
+def take(path: str) -> Lock | None:
+    """The lock on a file, which is made where there is none; None where another has it."""
+    while True:
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        try:
+            fd = os.open(path, flags, 0o600)
+        except OSError as error:
+            raise UnsafePermissions(
+                f"{path} cannot be opened ({error.strerror}); remove it"
+            ) from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(fd)
+            return None
+        if _same_file(fd, path):
+            return Lock(path, fd)
+        os.close(fd)  # somebody removed it between opening and locking
+
+
+def _same_file(fd: int, path: str) -> bool:
+    try:
+        return os.path.samestat(os.fstat(fd), os.stat(path))
+    except FileNotFoundError:
+        return False
+
+
+def read(path: str) -> Owner | None:
+    """Who has written a lock file last."""
+    try:
+        with open(path, "rb") as file:
+            return msgspec.json.decode(file.read(), type=Owner)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def take_daemon(paths: Paths) -> Lock | Owner:
+    """The runtime directory's lock, or the daemon that holds it and serves.
+
+    Waits while the holder starts or stops. Raises Unavailable where it does neither.
+    """
+    until = _monotonic() + OWNER_SECONDS
+    while True:
+        lock = take(paths.lock)
+        if lock is not None:
+            return lock
+        owner = read(paths.lock)
+        if owner is not None and process_state(owner.pid) != "gone" and answers(owner.socket):
+            return owner
+        if _monotonic() > until:
+            who = f"process {owner.pid}" if owner else "a process"
+            raise Unavailable(
+                f"{who} holds {paths.lock} but does not answer; end it and start again"
+            )
+        time.sleep(RETRY_SECONDS)
+
+
+def take_data(paths: Paths) -> Lock:
+    """The data directory's lock. Raises ConfigMismatch where another daemon has it."""
+    until = _monotonic() + DATA_SECONDS
+    while True:
+        lock = take(paths.data_lock)
+        if lock is not None:
+            return lock
+        if _monotonic() > until:
+            owner = read(paths.data_lock)
+            who = f"process {owner.pid} with {owner.runtime_directory}" if owner else "a process"
+            raise ConfigMismatch(
+                f"{paths.data_directory} is in use by another daemon ({who}); stop that one, or "
+                "set another data_directory"
+            )
+        time.sleep(RETRY_SECONDS)
+
+
+def answers(path: str) -> bool:
+    """Whether a daemon that is not about to end answers on a socket."""
+    params = rpc.HelloParams(protocol=rpc.PROTOCOL, version=__version__)
+    hello = {"jsonrpc": "2.0", "id": 1, "method": "hello", "params": params}
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
+        sock.settimeout(ANSWER_SECONDS)
+        try:
+            sock.connect(path)
+            sock.sendall(msgspec.json.encode(hello) + b"\n")
+            line = sock.makefile("rb").readline(rpc.MAX_LINE)
+        except OSError:
+            return False
+    reply: rpc.Reply | None = None
+    with contextlib.suppress(msgspec.DecodeError):
+        reply = msgspec.json.decode(line, type=rpc.Reply)
+    if reply is None:
+        return False
+    return reply.error is not None or b'"stopping"' not in bytes(reply.result)
+
+
+def _monotonic() -> float:
+    return SystemClock().now().monotonic

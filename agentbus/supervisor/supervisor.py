@@ -1,0 +1,334 @@
+"""The supervisor's shell: polls, reaps, forks and kills; what to do is `core`'s to say."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import socket
+import sys
+from collections import deque
+from collections.abc import Sequence
+from typing import Final, assert_never
+
+import msgspec
+
+from agentbus.config import Configuration
+from agentbus.errors import AgentbusError, InternalError
+from agentbus.runtime import exits, logs, platform
+from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.paths import Paths, locate, prepare
+from agentbus.runtime.tokens import SystemTokens
+from agentbus.supervisor import child, listener, locks
+from agentbus.supervisor import events as ev
+from agentbus.supervisor.core import Core, RedisFacts
+from agentbus.supervisor.handover import End
+from agentbus.supervisor.links import Control, Ends, Silent, make_pair
+from agentbus.supervisor.redis_discovery import Server, discover
+from agentbus.supervisor.redis_process import Held, RedisProcess
+from agentbus.supervisor.report import Report
+from agentbus.supervisor.services import REDIS, SERVICES, Service, ends
+from agentbus.wire.error_codes import from_failure, to_data
+from agentbus.wire.events import Exit, WakeAt, Woke
+
+STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+
+_log = logs.get(__name__)
+
+
+def run_daemon(
+    configuration: Configuration,
+    report_fd: int | None,
+    services: Sequence[Service] = SERVICES,
+) -> int:
+    """Runs the daemon until it is stopped; the exit code.
+
+    Where another daemon serves this runtime directory, reports that one as ready and returns.
+    Whatever keeps it from serving goes to the report pipe and, as one line, to stderr.
+    """
+    report = Report(report_fd)
+    try:
+        return _start(configuration, report, services)
+    except AgentbusError as error:
+        return _failed(report, error)
+    except Exception as error:  # noqa: BLE001 - whoever waits has to be told
+        _log.crash("crashed", error, during="start")
+        return _failed(report, InternalError(f"the daemon failed: {error!r}"))
+    finally:
+        report.close()
+
+
+def _start(configuration: Configuration, report: Report, services: Sequence[Service]) -> int:
+    os.umask(0o077)
+    paths = locate(configuration.settings)
+    prepare(paths)
+    lock = locks.take_daemon(paths)
+    if isinstance(lock, locks.Owner):
+        report.ready(lock.pid)
+        return exits.OK
+    owner = locks.Owner(os.getpid(), paths.socket, paths.runtime_directory)
+    lock.write(owner)
+    data_lock = locks.take_data(paths)
+    data_lock.write(owner)
+    logs.configure("supervisor", paths, configuration.settings)
+    platform.set_title("agentbus: supervisor")
+    _log.info("daemon_starts", descriptors=listener.raise_descriptor_limit())
+    server = discover(configuration.settings)
+    _log.info("redis_found", executable=server.executable, version=server.version)
+    listening = listener.listen(paths.socket)
+    shell = Supervisor(
+        configuration, paths, services, server, listening, (lock.fd, data_lock.fd), report
+    )
+    try:
+        return shell.run()
+    finally:
+        shell.close()
+        listener.remove(paths.socket)
+        _log.info("daemon_ended")
+
+
+def _failed(report: Report, error: AgentbusError) -> int:
+    _log.error("daemon_failed", code=error.code, text=error.message)
+    report.failure(to_data(error))
+    sys.stderr.write(f"agentbus: {error.code}: {error.message}\n")
+    return exits.FAILED
+
+
+class Supervisor:
+    """Carries out the effects of the core and feeds it what happens."""
+
+    def __init__(
+        self,
+        configuration: Configuration,
+        paths: Paths,
+        services: Sequence[Service],
+        server: Server,
+        listening: socket.socket,
+        inherited_locks: tuple[int, ...],
+        report: Report,
+    ) -> None:
+        self._configuration = configuration
+        self._paths = paths
+        self._services = {service.name: service for service in services}
+        self._listener = listening
+        self._locks = inherited_locks
+        self._report = report
+        self._clock = SystemClock()
+        self._redis = RedisProcess(server, paths, SystemTokens())
+        self._redis_socket = ""
+        self._ends = Ends(ends(services))
+        self._controls: dict[str, Control] = {}
+        self._pids: dict[str, int] = {}
+        self._selector = selectors.DefaultSelector()
+        self._signals, self._signalled = socket.socketpair()
+        self._wake_at = 0.0
+        self._code: int | None = None
+        self._core = Core(
+            services,
+            os.getpid(),
+            RedisFacts(server.executable, server.version),
+            {name: paths.log(name) for name in [*self._services, REDIS]},
+        )
+
+    def run(self) -> int:
+        """Until the core says so."""
+        self._watch_signals()
+        self._handle(ev.Started())
+        while self._code is None:
+            timeout = max(0.0, self._wake_at - self._clock.now().monotonic)
+            for key, _ in self._selector.select(timeout):
+                if key.data is None:
+                    self._read_signals()
+                else:
+                    self._serve(key.data)
+            if self._clock.now().monotonic >= self._wake_at:
+                self._reap()  # a signal may have been lost
+                self._handle(Woke())
+        return self._code
+
+    def close(self) -> None:
+        """Kills and reaps what is left, which is nothing after an orderly end."""
+        for pid in self._pids.values():
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+                os.waitpid(pid, 0)
+        self._abandon()
+        self._listener.close()
+
+    # ---- the core
+
+    def _handle(self, event: ev.Event) -> None:
+        """Answers to effects go to the core before the effects that follow are carried out."""
+        effects = deque(self._core.handle(event, self._clock.now()))
+        while effects and self._code is None:
+            answer = self._perform(effects.popleft())
+            if answer is not None:
+                effects.extendleft(reversed(self._core.handle(answer, self._clock.now())))
+
+    def _perform(self, effect: ev.Effect) -> ev.Event | None:  # noqa: C901 - one flat match
+        match effect:
+            case ev.Fork(name, given):
+                return self._fork(self._services[name], given)
+            case ev.StartRedis(keep_snapshot):
+                return self._start_redis(keep_snapshot=keep_snapshot)
+            case ev.ProbeRedis(pid):
+                return ev.RedisListens(pid) if self._redis.listens(self._redis_socket) else None
+            case ev.Observe():
+                states = {name: platform.process_state(pid) for name, pid in self._pids.items()}
+                return ev.Observed(states)
+            case ev.Tell(name, message):
+                self._tell(name, message)
+            case ev.HandEnd(end):
+                self._hand(end)
+            case ev.DropEnd(end):
+                self._ends.drop(end)
+            case ev.Kill(name, pid, gently):
+                self._kill(name, pid, signal.SIGTERM if gently else signal.SIGKILL)
+            case ev.ReportReady():
+                self._report.ready(os.getpid())
+            case ev.ReportFailure(failure):
+                _failed(self._report, from_failure(failure))
+            case ev.Note(level, action, fields):
+                getattr(_log, level)(action, **fields)
+            case WakeAt(when):
+                self._wake_at = when
+            case Exit(code):
+                self._code = code
+            case _:
+                assert_never(effect)
+        return None
+
+    # ---- processes
+
+    def _fork(self, service: Service, given: list[End]) -> ev.Event:
+        mine, theirs = make_pair()
+        sockets = {end.link: self._ends.take(end) for end in given}
+        inheritance = child.Inheritance(
+            theirs, sockets, self._listener if service.listens else None, self._locks
+        )
+
+        def abandon() -> None:
+            mine.close()
+            self._abandon()
+            if not service.listens:
+                self._listener.close()
+
+        try:
+            pid = child.fork(service, self._configuration, self._paths, inheritance, abandon)
+        except OSError as error:
+            mine.close()
+            return ev.ForkFailed(service.name, str(error))
+        finally:
+            theirs.close()
+            for sock in sockets.values():
+                sock.close()
+        self._pids[service.name] = pid
+        self._controls[service.name] = Control(mine)
+        self._selector.register(mine, selectors.EVENT_READ, service.name)
+        return ev.Forked(service.name, pid)
+
+    def _abandon(self) -> None:
+        """Closes what belongs to the supervisor; in a child, what it must not keep.
+
+        The selector is only closed: to unregister from a shared epoll would unregister the parent.
+        """
+        self._selector.close()
+        self._signals.close()
+        self._signalled.close()
+        self._report.close()
+        self._ends.close()
+        for control in self._controls.values():
+            control.close()
+
+    def _start_redis(self, *, keep_snapshot: bool) -> ev.Event:
+        try:
+            pid, self._redis_socket = self._redis.start(keep_snapshot=keep_snapshot)
+        except Held as held:
+            return ev.RedisHeld(held.pid)
+        except OSError as error:
+            return ev.ForkFailed(REDIS, str(error))
+        self._pids[REDIS] = pid
+        return ev.Forked(REDIS, pid, self._redis_socket)
+
+    def _kill(self, name: str, pid: int, number: signal.Signals) -> None:
+        if self._pids.get(name) == pid:  # not reaped: the pid is still this process
+            os.kill(pid, number)
+
+    def _reap(self) -> None:
+        for name, pid in list(self._pids.items()):
+            reaped, status = os.waitpid(pid, os.WNOHANG)
+            if reaped == pid:
+                self._last_words(name)
+                del self._pids[name]
+                self._handle(ev.Died(name, pid, os.waitstatus_to_exitcode(status)))
+
+    def _last_words(self, name: str) -> None:
+        control = self._controls.get(name)
+        if control is not None:
+            while self._serve(name):
+                pass
+            self._forget(name)
+
+    # ---- control links
+
+    def _serve(self, name: str) -> bool:
+        """Reads what a child has said; whether there was anything."""
+        control = self._controls.get(name)
+        if control is None:
+            return False
+        control.flush()
+        try:
+            messages = control.read()
+        except Silent:
+            self._forget(name)
+            self._handle(ev.FellSilent(name, self._pids[name]))
+            return False
+        for message in messages:
+            self._handle(ev.Said(name, message))
+        self._watch(name)
+        return bool(messages)
+
+    def _tell(self, name: str, message: msgspec.Struct) -> None:
+        control = self._controls.get(name)
+        if control is not None:
+            control.tell(message)
+            self._watch(name)
+
+    def _hand(self, end: End) -> None:
+        control = self._controls.get(end.owner)
+        if control is None:
+            self._ends.drop(end)
+        else:
+            control.hand(end.link, end.number, self._ends.take(end))
+            self._watch(end.owner)
+
+    def _watch(self, name: str) -> None:
+        control = self._controls.get(name)
+        if control is not None:
+            wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if control.waiting else 0)
+            self._selector.modify(control.socket, wanted, name)
+
+    def _forget(self, name: str) -> None:
+        control = self._controls.pop(name, None)
+        if control is not None:
+            self._selector.unregister(control.socket)
+            control.close()
+
+    # ---- signals
+
+    def _watch_signals(self) -> None:
+        """Handlers do nothing: the number arrives as a byte at the wakeup descriptor."""
+        for sock in (self._signals, self._signalled):
+            sock.setblocking(False)
+        signal.set_wakeup_fd(self._signalled.fileno(), warn_on_full_buffer=False)
+        for number in (*STOP_SIGNALS, signal.SIGCHLD):
+            signal.signal(number, lambda *_: None)
+        self._selector.register(self._signals, selectors.EVENT_READ, None)
+
+    def _read_signals(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            for number in self._signals.recv(4096):
+                if number in STOP_SIGNALS:
+                    self._handle(ev.StopSignal(number))
+        self._reap()
