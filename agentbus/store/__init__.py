@@ -1,0 +1,1 @@
+"""The bus database: its schema, and named statements that read it and that write it."""

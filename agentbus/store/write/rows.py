@@ -1,0 +1,163 @@
+"""Message rows and receipts.
+
+They are written many at a time, as tuples in the order of their statement's columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Final
+
+import msgspec
+
+from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
+from agentbus.sqlite import Connection
+
+MESSAGE_BYTES: Final = """
+    64 + length(envelope) + length(CAST(message_id AS BLOB))
+    + ifnull(length(CAST(thread AS BLOB)), 0) + ifnull(length(CAST(reply_to AS BLOB)), 0)
+    + ifnull(length(CAST(memory_id AS BLOB)), 0)
+"""
+"""Logical size of a message row: its texts, and 64 bytes for its numbers."""
+
+RECEIPT_BYTES: Final = """
+    64 + length(CAST(operation_id AS BLOB)) + ifnull(length(CAST(memory_id AS BLOB)), 0)
+"""
+"""Logical size of a receipt."""
+
+ADVANCE_META: Final = f"""
+    UPDATE meta SET
+        last_id = :last_id, commit_id = :commit_id, sent_at = :sent_at,
+        messages = messages + :messages, memories = memories + :memories,
+        receipts = receipts + :receipts,
+        logical_bytes = logical_bytes
+            + ifnull((SELECT sum({MESSAGE_BYTES}) FROM messages WHERE id > last_id), 0)
+            + ifnull((SELECT sum({RECEIPT_BYTES}) FROM receipts WHERE id > last_id), 0)
+    WHERE id = 1
+"""  # noqa: S608 - constants only
+"""Counts the rows that a commit has inserted; those above `last_id` are new."""
+
+ADVANCE_CHANNEL: Final = "UPDATE channels SET last_seq = ? WHERE id = ?"
+"""Positions up to here are given out."""
+
+INSERT_MESSAGE: Final = """
+    INSERT INTO messages (id, channel_id, seq, session_id, commit_id, sent_at, message_id, thread,
+                          reply_to, memory_id, revision, envelope)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+"""A message, or the first revision of a memory."""
+
+INSERT_RECEIPT: Final = """
+    INSERT INTO receipts (id, operation_id, session_id, fingerprint, channel_id, seq, accepted_at,
+                          memory_id, revision)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+"""What a retry of the operation is answered with."""
+
+SELECT_RECEIPTS: Final = """
+    SELECT operation_id, session_id, fingerprint, channel_id, seq, accepted_at, memory_id, revision
+    FROM receipts WHERE operation_id IN ({marks})
+"""
+"""The receipts of some operations."""
+
+SELECT_TAKEN: Final = "SELECT message_id FROM messages WHERE message_id IN ({marks})"
+"""Which of some ids have a row, with a receipt or not."""
+
+SELECT_THREAD: Final = "SELECT ifnull(thread, message_id) FROM messages WHERE message_id = ?"
+"""The thread of a message."""
+
+_WIDTHS: Final = (1, 8, 64, 256)
+"""Numbers of ids that one look-up is prepared for; few, so that the statements stay compiled."""
+
+
+def _many(statement: str) -> dict[int, str]:
+    return {width: statement.format(marks=", ".join("?" * width)) for width in _WIDTHS}
+
+
+_RECEIPTS: Final = _many(SELECT_RECEIPTS)
+_TAKEN: Final = _many(SELECT_TAKEN)
+
+
+class Receipt(msgspec.Struct, frozen=True, gc=False):
+    """What an operation led to, and whose it was."""
+
+    operation_id: str
+    session_id: SessionId
+    fingerprint: bytes
+    channel_id: ChannelId
+    seq: Seq
+    accepted_at: int
+    memory_id: str | None
+    revision: int | None
+
+
+class Advance(msgspec.Struct, frozen=True):
+    """What a commit of message rows does to the row about the bus."""
+
+    last_id: int
+    commit_id: CommitId
+    sent_at: int
+    messages: int
+    memories: int
+    receipts: int
+
+
+MessageRow = tuple[
+    int,
+    ChannelId,
+    Seq,
+    SessionId,
+    CommitId,
+    int,
+    str,
+    str | None,
+    str | None,
+    str | None,
+    int | None,
+    bytes,
+]
+ReceiptRow = tuple[int, str, SessionId, bytes, ChannelId, Seq, int, str | None, int | None]
+
+
+class Rows:
+    """The message path."""
+
+    def __init__(self, connection: Connection) -> None:
+        self._execute = connection.execute
+        self._execute_many = connection.executemany
+
+    def receipts(self, operation_ids: Sequence[str]) -> dict[str, Receipt]:
+        """The receipts of those that have one."""
+        found = self._in(_RECEIPTS, operation_ids)
+        return {row[0]: Receipt(*row) for row in found}
+
+    def taken(self, message_ids: Sequence[str]) -> set[str]:
+        """Those that have a row."""
+        return {row[0] for row in self._in(_TAKEN, message_ids)}
+
+    def _in(self, statements: dict[int, str], ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+        start = 0
+        while start < len(ids):
+            part = ids[start : start + _WIDTHS[-1]]
+            width = next(width for width in _WIDTHS if width >= len(part))
+            padding = (None,) * (width - len(part))
+            yield from self._execute(statements[width], (*part, *padding))
+            start += len(part)
+
+    def thread_of(self, message_id: str) -> str | None:
+        """The thread of a message that still exists."""
+        row = self._execute(SELECT_THREAD, (message_id,)).fetchone()
+        return row[0] if row else None
+
+    def append(
+        self,
+        messages: list[MessageRow],
+        receipts: list[ReceiptRow],
+        tops: Iterable[tuple[Seq, ChannelId]],
+        advance: Advance,
+    ) -> None:
+        """The rows of one commit."""
+        self._execute_many(INSERT_MESSAGE, messages)
+        self._execute_many(INSERT_RECEIPT, receipts)
+        self._execute_many(ADVANCE_CHANNEL, tops)
+        self._execute(ADVANCE_META, msgspec.structs.asdict(advance))
