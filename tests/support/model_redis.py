@@ -1,0 +1,225 @@
+"""As much of a Redis as the bus uses, in memory and deterministic.
+
+`ModelRedis` is the server, with its contents and its last snapshot; `Session` is one connection's
+side of it (`MULTI` belongs to a connection). Replies are those of RESP2 as `mirror.resp` gives
+them. `tests/integration/mirror/test_model.py` compares it with the real one.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+
+from agentbus.mirror.resp import Command, Refused, Reply
+
+Stream = dict[int, list[bytes]]
+"""Fields by position, ascending."""
+
+OOM = Refused("OOM command not allowed when used memory > 'maxmemory'.")
+
+
+class ModelRedis:
+    """A server. `pid` is what it says of itself; `restart` brings back what was saved."""
+
+    def __init__(self, pid: int = 4711, version: str = "9.1.2") -> None:
+        self.pid = pid
+        self.version = version
+        self.flavour = "valkey"
+        self.policy = b"noeviction"
+        self.missing: set[bytes] = set()
+        self.loading = False
+        self.out_of_memory = False
+        self.changes = 0
+        self.saves = 0
+        self.saving = False
+        self.refusals: dict[bytes, list[Refused]] = {}
+        self.hashes: dict[bytes, dict[bytes, bytes]] = {}
+        self.streams: dict[bytes, Stream] = {}
+        self._tops: dict[bytes, int] = {}
+        self._saved: tuple[object, object, object] = ({}, {}, {})
+        self._commands: dict[bytes, Callable[[Command], Reply]] = {
+            b"BGSAVE": self._save,
+            b"COMMAND": self._command,
+            b"CONFIG": lambda _: [b"maxmemory-policy", self.policy],
+            b"FLUSHALL": self._flushall,
+            b"HMGET": lambda command: [
+                self.hashes.get(command[1], {}).get(field) for field in command[2:]
+            ],
+            b"HSET": self._hset,
+            b"INFO": self._info,
+            b"PING": lambda _: b"PONG",
+            b"SAVE": self._save,
+            b"XADD": self._xadd,
+            b"XLEN": lambda command: len(self.streams.get(command[1], {})),
+            b"XRANGE": self._xrange,
+            b"XREVRANGE": self._xrange,
+        }
+
+    def connect(self) -> Session:
+        """A new connection."""
+        return Session(self)
+
+    def restart(self, pid: int) -> None:
+        """Killed and started again, as another process, from its snapshot."""
+        self.pid = pid
+        self.hashes, self.streams, self._tops = copy.deepcopy(self._saved)  # type: ignore[assignment]
+        self.changes = 0
+        self.saving = False
+
+    def refuse(self, name: bytes, text: str = "ERR refused by the test", skip: int = 0) -> None:
+        """The command of this name is refused once, after so many that are carried out."""
+        self.refusals[name] = [Refused("")] * skip + [Refused(text)]
+
+    def envelopes(self, key: bytes) -> list[tuple[int, bytes]]:
+        """Positions and envelopes of a stream."""
+        return [(seq, fields[1]) for seq, fields in self.streams.get(key, {}).items()]
+
+    def run(self, command: Command) -> Reply:
+        """One command outside of any transaction, whoever asks."""
+        name = command[0]
+        waiting = self.refusals.get(name)
+        if waiting:
+            refusal = waiting.pop(0)
+            if refusal.text:
+                return refusal
+        handler = self._commands.get(name)
+        if handler is None or name in self.missing:
+            return Refused(f"ERR unknown command '{name.decode()}'")
+        return handler(command)
+
+    def refuses_queued(self, command: Command) -> Refused | None:
+        """What is refused before it is even queued in a transaction."""
+        if self.loading and command[0] not in (b"INFO", b"COMMAND", b"CONFIG"):
+            return Refused("LOADING Valkey is loading the dataset in memory")
+        if self.out_of_memory and command[0] in (b"XADD", b"HSET"):
+            return OOM
+        return None
+
+    def _info(self, command: Command) -> bytes:
+        fields: dict[bytes, dict[str, object]] = {
+            b"server": {
+                "redis_version": "7.2.4" if self.flavour == "valkey" else self.version,
+                **({"valkey_version": self.version} if self.flavour == "valkey" else {}),
+                "process_id": self.pid,
+            },
+            b"persistence": {
+                "loading": int(self.loading),
+                "rdb_changes_since_last_save": self.changes,
+                "rdb_bgsave_in_progress": int(self.saving),
+                "rdb_last_bgsave_status": "ok",
+            },
+            b"memory": {"used_memory_dataset": self._size()},
+        }
+        lines = [f"# {command[1].decode().title()}"]
+        lines += [f"{key}:{value}" for key, value in fields[command[1]].items()]
+        return "\r\n".join([*lines, ""]).encode()
+
+    def _size(self) -> int:
+        entries = (fields for stream in self.streams.values() for fields in stream.values())
+        return sum(len(part) for fields in entries for part in fields)
+
+    def _command(self, command: Command) -> Reply:
+        known = [*self._commands, b"MULTI", b"EXEC"]
+        return [
+            [name.lower(), -1] if name in known and name not in self.missing else None
+            for name in command[2:]
+        ]
+
+    def _flushall(self, _: Command) -> bytes:
+        self.hashes.clear()
+        self.streams.clear()
+        self._tops.clear()
+        self.changes += 1
+        return b"OK"
+
+    def _save(self, _: Command) -> bytes:
+        self._saved = copy.deepcopy((self.hashes, self.streams, self._tops))
+        self.changes = 0
+        self.saves += 1
+        return b"OK"
+
+    def _hset(self, command: Command) -> int:
+        fields = self.hashes.setdefault(command[1], {})
+        pairs = dict(zip(command[2::2], command[3::2], strict=True))
+        added = len(pairs.keys() - fields.keys())
+        fields.update(pairs)
+        self.changes += len(pairs)
+        return added
+
+    def _xadd(self, command: Command) -> Reply:
+        _, key, identity, *fields = command
+        seq = int(identity.removesuffix(b"-0"))
+        if seq <= self._tops.get(key, 0):
+            return Refused(
+                "ERR The ID specified in XADD is equal or smaller than the target stream top item"
+            )
+        self.streams.setdefault(key, {})[seq] = list(fields)
+        self._tops[key] = seq
+        self.changes += 1
+        return identity
+
+    def _xrange(self, command: Command) -> Reply:
+        name, key, start, end, _, count = command
+        reverse = name == b"XREVRANGE"
+        low, high = (end, start) if reverse else (start, end)
+        found = [
+            [b"%d-0" % seq, fields]
+            for seq, fields in self.streams.get(key, {}).items()
+            if _above(seq, low) and _below(seq, high)
+        ]
+        return (found[::-1] if reverse else found)[: int(count)]
+
+
+def _above(seq: int, bound: bytes) -> bool:
+    if bound == b"-":
+        return True
+    edge = int(bound.removeprefix(b"(").removesuffix(b"-0"))
+    return seq > edge if bound.startswith(b"(") else seq >= edge
+
+
+def _below(seq: int, bound: bytes) -> bool:
+    if bound == b"+":
+        return True
+    edge = int(bound.removeprefix(b"(").removesuffix(b"-0"))
+    return seq < edge if bound.startswith(b"(") else seq <= edge
+
+
+class Session:
+    """One connection."""
+
+    def __init__(self, server: ModelRedis) -> None:
+        self._server = server
+        self._queue: list[Command] | None = None
+        self._aborted = False
+
+    def run_all(self, commands: list[Command]) -> list[Reply]:
+        """The replies to a pipeline."""
+        return [self.run(command) for command in commands]
+
+    def run(self, command: Command) -> Reply:
+        """The reply to one command."""
+        refusal = self._server.refuses_queued(command)
+        if refusal is not None:
+            self._aborted = True
+            return refusal
+        if command[0] == b"MULTI":
+            self._queue, self._aborted = [], False
+            return b"OK"
+        if command[0] == b"EXEC":
+            return self._exec()
+        if self._queue is None:
+            return self._server.run(command)
+        self._queue.append(command)
+        return b"QUEUED"
+
+    def _exec(self) -> Reply:
+        queue, self._queue = self._queue, None
+        if queue is None:
+            return Refused("ERR EXEC without MULTI")
+        if self._aborted:
+            return Refused("EXECABORT Transaction discarded because of previous errors.")
+        return [self._server.run(command) for command in queue]
+
+    async def request(self, *commands: Command) -> list[Reply]:
+        """As `mirror.connection.Connection` has it, for readers."""
+        return self.run_all(list(commands))
