@@ -1,6 +1,7 @@
-"""The command `agentbus`: `mcp` goes straight to the adapter, everything else to the CLI.
+"""The command `agentbus`: some ways are direct, all others go through the CLI.
 
-One adapter runs for each session of each harness, so it must not pay for the CLI's libraries.
+One adapter runs for each session of each harness, and what the daemon's first process has loaded
+stays in all of its children, so neither pays for the CLI's libraries.
 """
 
 from __future__ import annotations
@@ -14,17 +15,23 @@ HELP = frozenset({"--help", "-h"})
 
 def main() -> int:
     """The exit code; the arguments are those of the process."""
-    arguments = sys.argv[1:]
-    if arguments[:1] == ["mcp"] and HELP.isdisjoint(arguments):
+    command, *rest = sys.argv[1:] or [""]
+    if command == "mcp" and HELP.isdisjoint(rest):
         from agentbus.adapter.main import main as adapter  # noqa: PLC0415 - see above
 
-        return adapter(arguments[1:])
-    if arguments == ["--version"]:
+        return adapter(rest)
+    if command == "daemon" and "--foreground" in rest:
+        from agentbus.cli import foreground  # noqa: PLC0415 - see above
+
+        plain = foreground.parse(rest)
+        if plain is not None:
+            return foreground.run(plain)
+    if command == "--version" and not rest:
         sys.stdout.write(f"agentbus {__version__}\n")
         return 0
     from agentbus.cli.app import main as cli  # noqa: PLC0415 - see above
 
-    return cli(arguments)
+    return cli(sys.argv[1:])
 
 
 if __name__ == "__main__":

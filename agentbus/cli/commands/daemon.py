@@ -1,0 +1,26 @@
+"""`agentbus daemon`: the bus, in the background or here."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from agentbus.cli import foreground as here
+from agentbus.cli.options import ConfigPath
+from agentbus.client.start import start
+from agentbus.config import load
+
+
+def daemon(
+    config: ConfigPath = None,
+    foreground: Annotated[
+        bool, typer.Option("--foreground", help="Stay in this terminal until Ctrl-C.")
+    ] = False,
+    report_fd: Annotated[int | None, typer.Option("--report-fd", hidden=True)] = None,
+) -> None:
+    """Start the bus unless it runs, and return when it is ready (or say why it is not)."""
+    if foreground or report_fd is not None:
+        raise typer.Exit(here.run(here.Arguments(str(config) if config else None, report_fd)))
+    pid = start(load(config))
+    typer.echo(f"agentbus is running (pid {pid})")
