@@ -1,0 +1,56 @@
+"""The page of the commands, from the application itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from typer.main import get_command
+
+from agentbus.cli.app import app
+from reference.markdown import NOTE, table
+
+
+def commands() -> str:
+    """Every command, from the application itself."""
+    application = get_command(app)
+    parts = [NOTE.format(source="agentbus/cli"), "# Commands\n", COMMANDS]
+    parts += (_command(path, command) for path, command in _walk(application, ()))
+    return "\n".join(parts)
+
+
+def _walk(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
+    subcommands = getattr(command, "commands", None)
+    if subcommands is None:
+        yield path, command
+    for name, subcommand in (subcommands or {}).items():
+        yield from _walk(subcommand, (*path, name))
+
+
+def _command(path: tuple[str, ...], command: Any) -> str:
+    rows = [
+        (
+            f"`{', '.join(option.opts)}{f' {option.metavar}' if option.metavar else ''}`",
+            option.help or "",
+        )
+        for option in command.params
+        if not option.hidden and "--help" not in option.opts
+    ]
+    text = f"## `agentbus {' '.join(path)}`\n\n{command.help}\n"
+    return f"{text}\n{table(('option', 'meaning'), rows)}" if rows else text
+
+
+COMMANDS = """\
+`agentbus --help` and `agentbus COMMAND --help` say the same in the terminal; `agentbus --version`
+prints the version.
+
+| exit code | means |
+|---|---|
+| 0 | done; for `status`: ready |
+| 1 | an error; one line on stderr says its [code](errors.md) and what to do |
+| 2 | the command line was wrong |
+| 3 | `status`: nothing runs |
+| 4 | `status`: it runs, but does not take messages at the moment |
+
+With `--json` there is one JSON document on stdout and nothing else.
+"""
