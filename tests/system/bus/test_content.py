@@ -13,7 +13,7 @@ from stdio import Adapter
 CONTENTS = {
     "emoji": "\U0001f469\u200d\U0001f469\u200d\U0001f1eb\U0001f1f7 \U0001f9d1\U0001f3fd",
     "combining marks": "e\u0301 is not \u00e9; Z\u0351\u036b\u0343\u0302a\u036b\u033dl\u034fgo",
-    "right to left": "\u202eabc\u202c \u05e9\u05dc\u05d5\u05dd \u200f\u0645\u0631\u062d\u0628\u0627",
+    "right to left": "\u202eabc\u202c \u05e9\u05dc\u05d5\u05dd \u200f\u0645\u0631\u062d\u0628",
     "line ends of Unicode": "one\u2028two\u2029three\u0085four",
     "control characters": "".join(map(chr, range(32))) + "\x7f\x80\x9f",
     "escapes that are text": '\\u0000 \\n \\" </script> \\\\ %s {"a": [null]}',
