@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from datetime import UTC, datetime
 from typing import Final, Literal
 
 import msgspec
@@ -81,3 +82,28 @@ _canonical = msgspec.json.Encoder(order="deterministic")
 def fingerprint(channel: str, payload: Payload) -> bytes:
     """16 bytes that two submissions share when the sender chose the same for both."""
     return hashlib.blake2b(_canonical.encode((channel, payload)), digest_size=16).digest()
+
+
+_envelopes = msgspec.json.Encoder()
+
+
+def encode_envelope(message: Message) -> bytes:
+    """The bytes that are stored, mirrored and delivered."""
+    return _envelopes.encode(message)
+
+
+def envelope_size(envelope: bytes, seq: int) -> int:
+    """What `max_message_kib` limits: the bytes it would have at the widest position.
+
+    So the same message is never too large at one time and not at another.
+    """
+    return len(envelope) + _WIDEST_DIGITS - len(str(seq))
+
+
+_WIDEST_DIGITS: Final = len(str(WIDEST_SEQ))
+
+
+def rfc3339(milliseconds: int) -> str:
+    """A time of the bus, milliseconds since 1970, as everybody is shown it (UTC)."""
+    seconds, rest = divmod(milliseconds, 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"

@@ -1,11 +1,12 @@
-"""Writing the bus database: named statements, and the writer's view of them. Only the writer has it.
+"""Writing the bus database: named statements, and the writer's view of them.
 
     bus      the row about the bus, channels
     people   agents and sessions
     cursors  subscriptions
     rows     messages and receipts
 
-Everything is to be called within `WriteStore.transaction()` or `.snapshot()`.
+Everything is to be called within `WriteStore.transaction()` or `.snapshot()`. Only the writer
+imports this.
 """
 
 from __future__ import annotations

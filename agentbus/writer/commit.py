@@ -1,0 +1,98 @@
+"""Carrying out the operations of one transaction, each to an answer of its own."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from agentbus.errors import AgentbusError
+from agentbus.wire.error_codes import to_failure
+from agentbus.wire.links import (
+    Append,
+    ChannelCreate,
+    GatewayHello,
+    GatewayToWriter,
+    Outcome,
+    Passed,
+    Refused,
+    Register,
+    Release,
+    Renew,
+    Report,
+    StatusAsk,
+    Subscribe,
+    Unsubscribe,
+)
+from agentbus.writer import batch, identity, subscriptions
+from agentbus.writer.append import append
+from agentbus.writer.status import status
+from agentbus.writer.work import Work
+
+
+def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome | None]:
+    """The answers to the first of them, as many as fit one commit; None: no answer is due.
+
+    Raises what the database raises; then the transaction must not be committed.
+    """
+    appends = [operation.message_id for operation in operations if type(operation) is Append]
+    if appends and work.not_ready is None:
+        work.look_up(appends)
+    outcomes: list[Outcome | None] = []
+    for operation in operations:
+        outcomes.append(_answer(work, operation))
+        if batch.is_full(work.size):
+            break
+    work.flush()
+    return outcomes
+
+
+def _answer(work: Work, operation: GatewayToWriter) -> Outcome | None:
+    try:
+        return _carry_out(work, operation)
+    except AgentbusError as error:
+        assert not isinstance(operation, GatewayHello | Passed)
+        return Refused(operation.ref, to_failure(error))
+
+
+def _carry_out(work: Work, operation: GatewayToWriter) -> Outcome | None:
+    match operation:
+        case Append():
+            return append(work, operation)
+        case Report():
+            return subscriptions.report(work, operation)
+        case Passed():
+            subscriptions.passed(work, operation)
+            return None
+        case _:
+            return _carry_out_rare(work, operation)
+
+
+def _carry_out_rare(
+    work: Work,
+    operation: GatewayHello
+    | Register
+    | Release
+    | Renew
+    | ChannelCreate
+    | Subscribe
+    | Unsubscribe
+    | StatusAsk,
+) -> Outcome | None:
+    match operation:
+        case Register():
+            return identity.register(work, operation)
+        case Release():
+            return identity.release(work, operation)
+        case Renew():
+            return subscriptions.renew(work, operation)
+        case ChannelCreate():
+            return subscriptions.create_channel(work, operation)
+        case Subscribe():
+            return subscriptions.subscribe(work, operation)
+        case Unsubscribe():
+            return subscriptions.unsubscribe(work, operation)
+        case StatusAsk():
+            return status(work, operation)
+        case GatewayHello():
+            raise AssertionError("a greeting is no operation of a batch")
+        case _:
+            assert_never(operation)

@@ -1,0 +1,289 @@
+"""The writer without its IO: what is committed when, and who is told.
+
+    received     an operation is queued; nothing is answered before it is durable
+    turn ended   one batch, one transaction; what is left over follows at once, after the answers
+    committed    the gateway gets the answers, the projector the rows
+    locked       the batch waits and is tried again, every `RETRY_SECONDS`
+    failed       nothing of the batch is stored, all of it is answered with the error
+
+Operations of a gateway that is gone are carried out as well (its reports were true), unanswered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, assert_never
+
+from agentbus.config import Settings
+from agentbus.errors import AgentbusError, DatabaseDamaged, InternalError
+from agentbus.model.ports import Instant, Tokens
+from agentbus.runtime import exits
+from agentbus.sqlite import Busy
+from agentbus.store.write import WriteStore
+from agentbus.wire.error_codes import to_failure
+from agentbus.wire.events import (
+    Closed,
+    Exit,
+    Opened,
+    Received,
+    Send,
+    TurnEnded,
+    WakeAt,
+    Woke,
+)
+from agentbus.wire.links import (
+    CONTROL,
+    GATEWAY_WRITER,
+    WRITER_PROJECTOR,
+    ChannelOpened,
+    Committed,
+    Failing,
+    GatewayHello,
+    Outcome,
+    Outcomes,
+    Passed,
+    Readiness,
+    Refused,
+    Stop,
+    Welcome,
+    WriterHello,
+)
+from agentbus.writer.batch import MAX_OPERATIONS, Entry, Queue
+from agentbus.writer.commit import carry_out
+from agentbus.writer.events import Effect, Event, Note
+from agentbus.writer.state import State
+from agentbus.writer.tidy import Tidy
+from agentbus.writer.work import Terms, Work
+
+RETRY_SECONDS: Final = 0.01
+GREETING_RETRY_SECONDS: Final = 0.25
+"""After a failure of the disk: a greeting cannot be refused, so it is tried until it works."""
+
+STOP_SECONDS: Final = 0.5
+"""How long an orderly stop waits for the gateway's end of the link, which ends before it."""
+
+NOT_HEARD: Final = "the projection has not said yet that it takes messages"
+
+
+def no_fault(_point: str) -> None:
+    """Where tests make a process die, nothing happens."""
+
+
+class Core:
+    """See the module. Made with a store that is open; raises what reading it raises.
+
+    `fault` is called with `committed` between a commit and its answers.
+    """
+
+    def __init__(
+        self,
+        store: WriteStore,
+        settings: Settings,
+        tokens: Tokens,
+        fault: Callable[[str], None] = no_fault,
+    ) -> None:
+        self._store = store
+        self._terms = Terms(settings, tokens)
+        self._fault = fault
+        state = State(store)
+        self._state: State | None = state
+        self._instance = state.instance
+        self._durable = state.commit_id
+        self._queue = Queue()
+        self._tidy = Tidy(store)
+        self._link = 0
+        self._linked = False
+        self._not_ready: str | None = NOT_HEARD
+        self._stop_by: float | None = None
+        self._alone = 0  # operations left of a batch that met a fault of ours
+        self._next_try = 0.0
+        self._woken_at: float | None = None
+
+    def handle(self, event: Event, now: Instant) -> list[Effect]:
+        """What follows from an event."""
+        match event:
+            case Received(link, message):
+                self._received(link, message, now)
+                return []
+            case TurnEnded():
+                return self._work(now)
+            case Woke():
+                self._woken_at = None
+                return self._work(now)
+            case Opened(link):
+                return self._opened(link)
+            case Closed(link):
+                self._closed(link)
+                return self._work(now)
+            case _:
+                assert_never(event)
+
+    # ---- links
+
+    def _received(self, link: str, message: Any, now: Instant) -> None:
+        if link == GATEWAY_WRITER:
+            self._queue.put(Entry(self._link, message))
+            return
+        match message:
+            case Readiness(ready, reason):
+                self._not_ready = None if ready else reason
+            case Stop():
+                self._stop_by = now.monotonic + STOP_SECONDS
+            case _:
+                pass  # told to everybody; nothing to do for the writer
+
+    def _opened(self, link: str) -> list[Effect]:
+        if link == GATEWAY_WRITER:
+            self._linked = True
+        elif link == WRITER_PROJECTOR:
+            self._not_ready = NOT_HEARD
+            return [Send(WRITER_PROJECTOR, WriterHello(self._instance, self._durable))]
+        return []
+
+    def _closed(self, link: str) -> None:
+        if link == GATEWAY_WRITER:
+            self._linked = False
+            self._link += 1
+        elif link == WRITER_PROJECTOR:
+            self._not_ready = NOT_HEARD
+
+    # ---- batches
+
+    def _work(self, now: Instant) -> list[Effect]:
+        effects: list[Effect] = []
+        if self._queue and now.monotonic >= self._next_try:
+            effects += self._next_batch(now)
+        if self._may_exit(now):
+            return [*effects, *self._tidy.last(), Exit(exits.OK)]
+        effects += self._tidy.due(now, idle=not self._queue)
+        return effects + self._wake(now)
+
+    def _may_exit(self, now: Instant) -> bool:
+        if self._stop_by is None or self._queue:
+            return False
+        return not self._linked or now.monotonic >= self._stop_by
+
+    def _wake(self, now: Instant) -> list[Effect]:
+        """Asks for a wake-up, unless one is to come that is early enough."""
+        times = [time for time in (self._tidy.at, self._stop_by) if time is not None]
+        if self._queue:
+            times.append(max(now.monotonic, self._next_try))
+        if not times:
+            return []
+        when = min(times)
+        if self._woken_at is not None and self._woken_at <= when:
+            return []
+        self._woken_at = when
+        return [WakeAt(when)]
+
+    def _next_batch(self, now: Instant) -> list[Effect]:
+        entries = self._queue.cut(1 if self._alone else MAX_OPERATIONS)
+        greeting = isinstance(entries[0].operation, GatewayHello)
+        try:
+            return self._greet(entries[0], now) if greeting else self._commit(entries, now)
+        except Busy:
+            self._next_try = now.monotonic + RETRY_SECONDS
+            return []
+        except DatabaseDamaged as error:
+            return [*self._refuse(entries, error), *_last_words(error)]
+        except AgentbusError as error:
+            note = _note("error", "commit_failed", error)
+            if greeting:
+                self._next_try = now.monotonic + GREETING_RETRY_SECONDS
+                return [note]
+            return [note, *self._refuse(entries, error)]
+        except Exception as error:
+            if greeting:
+                raise
+            return self._isolate(entries, error)
+
+    def _greet(self, entry: Entry, now: Instant) -> list[Effect]:
+        """A gateway that has no number yet gets one; then no older attachment counts."""
+        state, hello = self._loaded(), entry.operation
+        assert isinstance(hello, GatewayHello)
+        if hello.incarnation != state.incarnation:
+            with self._store.transaction():
+                self._state = None
+                incarnation = self._store.bus.next_incarnation()
+                self._store.people.detach_all(int(now.wall * 1000))
+            state.incarnation = incarnation
+            state.detach_all()
+            self._state = state
+            self._tidy.changed(now)
+        self._queue.drop(1)
+        if entry.link != self._link:
+            return []
+        channels = [channel.info for channel in state.channels.values()]
+        welcome = Welcome(state.incarnation, state.instance, state.commit_id, channels)
+        return [Send(GATEWAY_WRITER, welcome)]
+
+    def _commit(self, entries: list[Entry], now: Instant) -> list[Effect]:
+        state = self._loaded()
+        with self._store.transaction():
+            self._state = None  # it runs ahead of the database from here on
+            work = Work(self._store, state, self._terms, now, self._not_ready)
+            outcomes = carry_out(work, [entry.operation for entry in entries])
+        self._state = state
+        self._durable = state.commit_id
+        self._fault("committed")
+        self._tidy.changed(now)
+        done = entries[: len(outcomes)]
+        self._done(len(done))
+        return self._tell(work, done, outcomes)
+
+    def _tell(
+        self, work: Work, entries: list[Entry], outcomes: list[Outcome | None]
+    ) -> list[Effect]:
+        effects: list[Effect] = []
+        if entries[0].link == self._link:  # a batch is of one link: a greeting stands between
+            effects += [
+                Send(GATEWAY_WRITER, ChannelOpened(channel.info)) for channel in work.opened
+            ]
+            answers = [outcome for outcome in outcomes if outcome is not None]
+            if answers:
+                effects.append(Send(GATEWAY_WRITER, Outcomes(self._durable, answers)))
+        if work.inserted:
+            committed = Committed(work.previous, work.commit_id, work.inserted)
+            effects.append(Send(WRITER_PROJECTOR, committed))
+        return effects
+
+    def _loaded(self) -> State:
+        """What is known, read anew after a batch that failed."""
+        if self._state is None:
+            self._state = State(self._store)
+        return self._state
+
+    def _done(self, count: int) -> None:
+        self._queue.drop(count)
+        self._alone = max(0, self._alone - count)
+
+    def _refuse(self, entries: list[Entry], error: AgentbusError) -> list[Effect]:
+        self._done(len(entries))
+        failure = to_failure(error)
+        answers: list[Outcome] = [
+            Refused(entry.operation.ref, failure)
+            for entry in entries
+            if entry.link == self._link and not isinstance(entry.operation, Passed | GatewayHello)
+        ]
+        return [Send(GATEWAY_WRITER, Outcomes(self._durable, answers))] if answers else []
+
+    def _isolate(self, entries: list[Entry], error: Exception) -> list[Effect]:
+        """A fault of ours: the operation that meets it must neither kill us nor harm others."""
+        note = _note("error", "operation_crashed", error, operations=len(entries))
+        if len(entries) > 1:
+            self._alone = len(entries)
+            return [note]
+        kind = type(entries[0].operation).__name__
+        return [note, *self._refuse(entries, InternalError(f"the writer failed in {kind}"))]
+
+
+def _note(level: Any, action: str, error: Exception, **fields: Any) -> Note:
+    return Note(level, action, {"error": type(error).__name__, "text": str(error), **fields})
+
+
+def _last_words(error: DatabaseDamaged) -> list[Effect]:
+    return [
+        _note("error", "database_damaged", error),
+        Send(CONTROL, Failing(to_failure(error))),
+        Exit(exits.FAILING),
+    ]

@@ -1,0 +1,66 @@
+"""The writer's part of `status`."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from agentbus.model.session import Session
+from agentbus.wire.links import SessionRow, StatusAsk, WriterStatus
+from agentbus.writer import subscriptions
+from agentbus.writer.state import Attached
+from agentbus.writer.work import Work
+
+DETACHED: Final = 100
+"""Sessions that nobody holds, the last seen first, beside all that are attached."""
+
+
+def status(work: Work, operation: StatusAsk) -> WriterStatus:
+    """Counts and sizes as of this point of the batch."""
+    work.flush()
+    store, meta = work.store, work.store.bus.meta()
+    return WriterStatus(
+        operation.ref,
+        store.path,
+        meta.logical_bytes,
+        store.file_bytes(),
+        store.wal_bytes(),
+        meta.commit_id,
+        store.synchronous,
+        meta.messages,
+        meta.memories,
+        meta.tombstones,
+        meta.receipts,
+        meta.evicted,
+        _sessions(work),
+    )
+
+
+def _sessions(work: Work) -> list[SessionRow]:
+    attached = [_row(work, held) for held in work.state.attached.values()]
+    return attached + [_row(work, _detached(work, found)) for found in _last_seen(work)]
+
+
+def _last_seen(work: Work) -> list[Session]:
+    return work.store.people.detached(DETACHED)
+
+
+def _detached(work: Work, session: Session) -> Attached:
+    cursors = work.store.cursors.subscriptions(session.id)
+    by_id = {cursor.id: cursor for cursor in cursors}
+    return Attached(session, session.sender, by_id, resumed=True)
+
+
+def _row(work: Work, held: Attached) -> SessionRow:
+    session = held.session
+    work.size += 256
+    return SessionRow(
+        session.display_name,
+        session.agent,
+        session.application,
+        session.native,
+        session.child,
+        session.repository,
+        session.attachment,
+        (session.attached_at if session.attachment else session.last_seen) / 1000,
+        subscriptions.infos(work, held),
+    )
