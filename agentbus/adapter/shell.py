@@ -1,0 +1,359 @@
+"""The adapter's descriptors and its loop: bytes and timers in and out, nothing else.
+
+Harnesses end their servers in every way there is: they close stdin, send SIGTERM or SIGINT, or die
+(then the parent changes, and on Linux a descriptor tells it at once). None may leave us behind, and
+none may cost a report: what was handed off is written to the daemon in the turn it was handed off.
+"""
+
+from __future__ import annotations
+
+import os
+import selectors
+import signal
+import socket
+from collections import deque
+from typing import Final, assert_never
+
+from agentbus.adapter.core import AdapterCore
+from agentbus.adapter.events import (
+    Asked,
+    Connect,
+    DaemonClosed,
+    DaemonConnected,
+    DaemonData,
+    DaemonStarted,
+    DaemonUnreachable,
+    Disconnect,
+    Effect,
+    Event,
+    Exit,
+    Flushed,
+    StartDaemon,
+    StdinClosed,
+    StdinData,
+    StdoutBroken,
+    WakeAt,
+    Withdraw,
+    Withdrawn,
+    Woke,
+    WriteDaemon,
+    WriteStdout,
+)
+from agentbus.client import start
+from agentbus.client.start import Starting
+from agentbus.config import load
+from agentbus.errors import AgentbusError, InternalError, Unavailable
+from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.paths import locate
+
+STDIN: Final = 0
+STDOUT: Final = 1
+
+CHUNK: Final = 256 * 1024
+MAX_UNREAD: Final = 16 * 1024 * 1024
+"""Bytes that wait for a harness that does not read, before we stop reading from it."""
+
+PARENT_SECONDS: Final = 1.0
+"""Between looks at the parent, where no descriptor tells of its end."""
+
+LAST_SECONDS: Final = 0.5
+"""For writing what is left when the adapter ends."""
+
+
+class Shell:
+    """Runs one core."""
+
+    def __init__(self, core: AdapterCore, config: str | None) -> None:
+        self._core = core
+        self._config = config
+        self._clock = SystemClock()
+        self._selector = selectors.PollSelector()
+        self._events: deque[Event] = deque()
+        self._out: deque[tuple[memoryview, int]] = deque()
+        self._begun = False
+        """Whether bytes of the first line in `_out` have been written."""
+        self._unread = 0
+        self._reading = True
+        self._daemon: socket.socket | None = None
+        self._to_daemon = bytearray()
+        self._starting: Starting | None = None
+        self._wake_at: float | None = None
+        self._parent = os.getppid()
+        self._parent_at: float | None = None
+        self._exit_code: int | None = None
+        self._exit_by = 0.0
+
+    def run(self) -> int:
+        """Until the core ends it; the exit code."""
+        was_blocking = os.get_blocking(STDOUT)
+        os.set_blocking(STDOUT, False)
+        signals = _Signals()
+        self._watch(signals.fd, selectors.EVENT_READ)
+        watcher = self._watch_parent()
+        try:
+            self._perform(self._core.begin(self._clock.now()))
+            while not self._done():
+                self._turn(signals, watcher)
+        finally:
+            os.set_blocking(STDOUT, was_blocking)
+        return self._exit_code or 0
+
+    def _done(self) -> bool:
+        if self._exit_code is None:
+            return False
+        drained = not self._out and not (self._to_daemon and self._daemon)
+        return drained or self._clock.now().monotonic >= self._exit_by
+
+    # one turn
+
+    def _turn(self, signals: _Signals, watcher: int | None) -> None:
+        self._watch_changing()
+        for key, _ in self._selector.select(self._timeout()):
+            if key.fd == STDIN:
+                self._read_stdin()
+            elif key.fd == signals.fd:
+                signals.drain()
+                self._events.append(Asked("signal"))
+            elif key.fd == watcher:
+                self._unwatch(key.fd)
+                self._events.append(Asked("orphan"))
+            elif key.fd == STDOUT:
+                self._write_stdout()
+            elif self._starting is not None and key.fd == self._starting.fd:
+                self._read_start(self._starting)
+            elif self._daemon is not None and key.fd == self._daemon.fileno():
+                self._serve_daemon(self._daemon)
+        self._look_at_clock()
+        self._handle()
+
+    def _handle(self) -> None:
+        while self._events:
+            event = self._events.popleft()
+            self._perform(self._core.handle(event, self._clock.now()))
+
+    def _look_at_clock(self) -> None:
+        now = self._clock.now().monotonic
+        if self._wake_at is not None and self._wake_at <= now:
+            self._wake_at = None
+            self._events.append(Woke())
+        if self._parent_at is not None and self._parent_at <= now:
+            self._parent_at = now + PARENT_SECONDS
+            if os.getppid() != self._parent:
+                self._parent_at = None
+                self._events.append(Asked("orphan"))
+
+    def _timeout(self) -> float | None:
+        exit_by = self._exit_by if self._exit_code is not None else None
+        times = (self._wake_at, self._parent_at, exit_by)
+        soonest = min((time for time in times if time is not None), default=None)
+        return None if soonest is None else max(0.0, soonest - self._clock.now().monotonic)
+
+    def _watch_parent(self) -> int | None:
+        """A descriptor that tells of the parent's end, where there are such."""
+        try:
+            watcher = os.pidfd_open(self._parent)
+        except (AttributeError, OSError):
+            self._parent_at = self._clock.now().monotonic + PARENT_SECONDS
+            return None
+        self._watch(watcher, selectors.EVENT_READ)
+        return watcher
+
+    # effects
+
+    def _perform(self, effects: list[Effect]) -> None:
+        for effect in effects:
+            match effect:
+                case WriteStdout():
+                    self._out.append((memoryview(effect.data), effect.token))
+                    self._unread += len(effect.data)
+                    self._write_stdout()
+                case Withdraw():
+                    self._withdraw(effect.token)
+                case WriteDaemon():
+                    self._write_daemon(effect.data)
+                case Connect():
+                    self._events.append(self._connect())
+                case Disconnect():
+                    self._close_daemon()
+                case StartDaemon():
+                    self._start()
+                case WakeAt():
+                    self._wake_at = effect.when
+                case Exit():
+                    self._exit_code = effect.code
+                    self._exit_by = self._clock.now().monotonic + LAST_SECONDS
+                    self._end_stdin()
+                case _:
+                    assert_never(effect)
+
+    # the harness
+
+    def _read_stdin(self) -> None:
+        try:
+            data = os.read(STDIN, CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._events.append(StdinData(data))
+        else:
+            self._end_stdin()
+            self._events.append(StdinClosed())
+
+    def _end_stdin(self) -> None:
+        self._reading = False
+        self._unwatch(STDIN)
+
+    def _write_stdout(self) -> None:
+        while self._out:
+            view, token = self._out[0]
+            try:
+                written = os.write(STDOUT, view)
+            except BlockingIOError:
+                return
+            except OSError:
+                self._out.clear()
+                self._unread = 0
+                self._events.append(StdoutBroken())
+                return
+            self._unread -= written
+            if written < len(view):
+                self._out[0] = (view[written:], token)
+                self._begun = True
+                continue
+            self._out.popleft()
+            self._begun = False
+            self._events.append(Flushed(token))
+
+    def _withdraw(self, token: int) -> None:
+        for index, (_, each) in enumerate(self._out):
+            if each == token and (index > 0 or not self._begun):
+                self._unread -= len(self._out[index][0])
+                del self._out[index]
+                self._events.append(Withdrawn(token))
+                return
+
+    # the daemon
+
+    def _connect(self) -> Event:
+        self._close_daemon()
+        try:
+            configuration = load(self._config)
+            path = locate(configuration.settings).socket
+        except AgentbusError as error:
+            return DaemonUnreachable(error)
+        daemon = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        daemon.setblocking(False)
+        try:
+            daemon.connect(path)
+        except (FileNotFoundError, ConnectionRefusedError):
+            daemon.close()
+            return DaemonUnreachable()
+        except OSError as error:
+            daemon.close()
+            return DaemonUnreachable(Unavailable(f"{path}: {error.strerror}"))
+        self._daemon = daemon
+        self._watch(daemon.fileno(), selectors.EVENT_READ)
+        return DaemonConnected(configuration)
+
+    def _serve_daemon(self, daemon: socket.socket) -> None:
+        self._flush_daemon()
+        try:
+            data = daemon.recv(CHUNK)
+        except BlockingIOError:
+            return
+        except OSError:
+            data = b""
+        if data:
+            self._events.append(DaemonData(data))
+        elif self._daemon is daemon:
+            self._close_daemon()
+            self._events.append(DaemonClosed())
+
+    def _write_daemon(self, data: bytes) -> None:
+        if self._daemon is not None:
+            self._to_daemon += data
+            self._flush_daemon()
+
+    def _flush_daemon(self) -> None:
+        """A broken connection is noticed when it is read to its end: it may hold answers."""
+        if self._daemon is None or not self._to_daemon:
+            return
+        try:
+            sent = self._daemon.send(self._to_daemon)
+        except BlockingIOError:
+            return
+        except OSError:
+            self._to_daemon.clear()
+            return
+        del self._to_daemon[:sent]
+
+    def _close_daemon(self) -> None:
+        if self._daemon is not None:
+            self._unwatch(self._daemon.fileno())
+            self._daemon.close()
+            self._daemon = None
+        self._to_daemon.clear()
+
+    def _start(self) -> None:
+        try:
+            self._starting = start.begin(self._config)
+        except OSError as error:
+            self._events.append(DaemonStarted(InternalError(f"no daemon can be started: {error}")))
+            return
+        self._watch(self._starting.fd, selectors.EVENT_READ)
+
+    def _read_start(self, starting: Starting) -> None:
+        fd = starting.fd
+        told = starting.read()
+        if told is None:
+            return
+        self._unwatch(fd)
+        self._starting = None
+        self._events.append(DaemonStarted(told if isinstance(told, AgentbusError) else None))
+
+    # descriptors
+
+    def _watch(self, fd: int, events: int) -> None:
+        """`events` 0: not at all."""
+        known = self._selector.get_map().get(fd)
+        if known is None:
+            if events:
+                self._selector.register(fd, events)
+        elif not events:
+            self._selector.unregister(fd)
+        elif known.events != events:
+            self._selector.modify(fd, events)
+
+    def _unwatch(self, fd: int) -> None:
+        self._watch(fd, 0)
+
+    def _watch_changing(self) -> None:
+        """Outputs while something waits for them, stdin unless too much waits for the harness."""
+        self._watch(STDOUT, selectors.EVENT_WRITE if self._out else 0)
+        if self._reading:
+            self._watch(STDIN, selectors.EVENT_READ if self._unread < MAX_UNREAD else 0)
+        if self._daemon is not None:
+            writes = selectors.EVENT_WRITE if self._to_daemon else 0
+            self._watch(self._daemon.fileno(), selectors.EVENT_READ | writes)
+
+
+class _Signals:
+    """Turns signals into something to read."""
+
+    def __init__(self) -> None:
+        self.fd, self._write_fd = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._write_fd, False)
+        signal.set_wakeup_fd(self._write_fd, warn_on_full_buffer=False)
+        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            signal.signal(number, _noted)
+
+    def drain(self) -> None:
+        """Forgets what came."""
+        os.read(self.fd, 64)
+
+
+def _noted(*_: object) -> None:
+    """The wakeup descriptor has it."""

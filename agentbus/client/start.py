@@ -1,0 +1,126 @@
+"""Starting the daemon: detached from whoever starts it, its readiness told over a pipe.
+
+`begin` returns at once; `Starting.fd` becomes readable when there is something to `read`. The
+daemon is started by way of a helper that is gone at once, so that it is nobody's child: nobody but
+init has to reap it.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+import msgspec
+
+from agentbus.errors import AgentbusError, Unavailable
+from agentbus.runtime.clock import SystemClock
+from agentbus.wire.error_codes import ErrorData, from_data
+
+READY_SECONDS: Final = 60.0
+"""A daemon that has not reported after so long is given up on (it goes on by itself)."""
+
+FOREIGN: Final = ("CLAUDE", "CODEX", "GEMINI", "OPENCODE", "MCP", "ANTHROPIC", "OPENAI")
+"""Prefixes of variables that belong to a harness, not to a daemon that serves all of them."""
+
+_HELPER: Final = "import os,sys\nif os.fork(): os._exit(0)\nos.execv(sys.argv[1], sys.argv[1:])\n"
+
+
+class Report(msgspec.Struct, frozen=True):
+    """The one line that a starting daemon writes."""
+
+    ready: bool = False
+    pid: int | None = None
+    error: ErrorData | None = None
+
+
+class Starting:
+    """A daemon that was started and has not reported yet."""
+
+    def __init__(self, fd: int, helper: Any) -> None:
+        self.fd = fd
+        self._helper = helper
+        self._told = b""
+
+    def read(self) -> Report | AgentbusError | None:
+        """What the daemon reports, or why it will not; None while it has not said. Never blocks."""
+        try:
+            data = os.read(self.fd, 65536)
+        except BlockingIOError:
+            return None
+        self._told += data
+        if data and b"\n" not in self._told:
+            return None
+        self.close()
+        return _understand(self._told)
+
+    def close(self) -> None:
+        """Stops listening."""
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+            self._helper.wait()
+
+
+def _understand(told: bytes) -> Report | AgentbusError:
+    line = told.partition(b"\n")[0]
+    try:
+        report = msgspec.json.decode(line, type=Report)
+    except msgspec.MsgspecError:
+        return Unavailable("the daemon ended before it was ready; its log tells why")
+    return report if report.error is None else from_data(report.error)
+
+
+def begin(config_path: str | None, environ: Mapping[str, str] = os.environ) -> Starting:
+    """Starts `python -m agentbus daemon`; one that runs already makes the new one say so and go."""
+    import subprocess  # noqa: PLC0415 - heavy, and hardly ever needed by an adapter
+
+    command = [sys.executable, "-P", "-m", "agentbus", "daemon", "--foreground"]
+    if config_path is not None:
+        command += ["--config", config_path]
+    reading, writing = os.pipe()
+    try:
+        os.set_blocking(reading, False)
+        helper = subprocess.Popen(
+            [sys.executable, "-I", "-S", "-c", _HELPER, *command, "--report-fd", str(writing)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            pass_fds=(writing,),
+            cwd="/",
+            env=_clean(environ),
+            umask=0o077,
+            start_new_session=True,
+        )
+    except BaseException:
+        os.close(reading)
+        raise
+    finally:
+        os.close(writing)
+    return Starting(reading, helper)
+
+
+def _clean(environ: Mapping[str, str]) -> dict[str, str]:
+    return {name: value for name, value in environ.items() if not name.startswith(FOREIGN)}
+
+
+def start(config_path: str | None, timeout: float = READY_SECONDS) -> Report:
+    """Starts the daemon and waits until it is ready. Raises the error that it reports."""
+    clock = SystemClock()
+    starting = begin(config_path)
+    deadline = clock.now().monotonic + timeout
+    try:
+        while True:
+            left = deadline - clock.now().monotonic
+            if left <= 0:
+                raise Unavailable(f"the daemon was not ready after {timeout:.0f} s; see its log")
+            select.select([starting.fd], [], [], left)
+            told = starting.read()
+            if isinstance(told, AgentbusError):
+                raise told
+            if told is not None:
+                return told
+    finally:
+        starting.close()
