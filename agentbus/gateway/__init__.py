@@ -1,0 +1,1 @@
+"""The process that adapters are connected to: attachments, validation, credit, prefetch push."""

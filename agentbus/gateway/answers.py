@@ -1,0 +1,113 @@
+"""The writer's answers, handed to whoever asked."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from agentbus.errors import AgentbusError
+from agentbus.gateway.attachments import Attachments
+from agentbus.gateway.outbox import Outbox
+from agentbus.gateway.pending import Operation
+from agentbus.gateway.reports import Reports
+from agentbus.gateway.sending import Sending
+from agentbus.gateway.status import StatusDesk
+from agentbus.gateway.subscriptions import Subscriptions
+from agentbus.gateway.writer_link import WriterLink
+from agentbus.wire.error_codes import from_failure
+from agentbus.wire.links import (
+    Accepted,
+    Append,
+    ChannelCreated,
+    Done,
+    Outcome,
+    Outcomes,
+    Refused,
+    Register,
+    Registered,
+    Renewed,
+    Report,
+    Subscribed,
+    Unsubscribed,
+    WriterStatus,
+)
+from agentbus.wire.rpc import Empty
+
+
+class Answers:
+    """Finds the operation of each answer."""
+
+    def __init__(
+        self,
+        out: Outbox,
+        writer: WriterLink,
+        sending: Sending,
+        attachments: Attachments,
+        subscriptions: Subscriptions,
+        reports: Reports,
+        status: StatusDesk,
+    ) -> None:
+        self._out = out
+        self._writer = writer
+        self._sending = sending
+        self._attachments = attachments
+        self._subscriptions = subscriptions
+        self._reports = reports
+        self._status = status
+
+    def batch(self, frame: Outcomes) -> None:
+        """The answers of one of the writer's batches."""
+        for outcome in frame.outcomes:
+            operation = self._writer.answered(outcome.ref)
+            if operation is None:
+                self._other(outcome)
+            else:
+                self._one(operation, outcome)
+        self._sending.batch_ended(frame.commit_id)
+
+    def _other(self, outcome: Outcome) -> None:
+        """Answers that are not to operations; those given up on are nothing."""
+        if isinstance(outcome, WriterStatus):
+            self._status.writer_told(outcome)
+        elif isinstance(outcome, Refused):
+            self._status.refused(outcome.ref)
+
+    def _one(self, operation: Operation, outcome: Outcome) -> None:
+        match outcome:
+            case Accepted():
+                self._sending.accepted(operation, outcome)
+            case Done():
+                self._done(operation)
+            case Refused():
+                self.refuse(operation, from_failure(outcome.failure))
+            case Registered():
+                self._attachments.registered(operation, outcome)
+            case Renewed():
+                self._attachments.renewed(operation, outcome)
+            case ChannelCreated():
+                self._subscriptions.created(operation, outcome)
+            case Subscribed():
+                self._subscriptions.subscribed(operation, outcome)
+            case Unsubscribed():
+                self._subscriptions.unsubscribed(operation, outcome)
+            case WriterStatus():
+                pass
+            case _:
+                assert_never(outcome)
+
+    def _done(self, operation: Operation) -> None:
+        if isinstance(operation.frame, Report):
+            self._reports.committed(operation, operation.frame)
+        else:
+            for call in operation.calls:
+                self._out.answer(call, Empty())
+
+    def refuse(self, operation: Operation, error: AgentbusError) -> None:
+        """It was not carried out."""
+        self._status.storage_failed(error)
+        if isinstance(operation.frame, Append):
+            self._sending.refused(operation, error)
+            return
+        if isinstance(operation.frame, Register):
+            self._attachments.not_registered(operation)
+        for call in operation.calls:
+            self._out.refuse(call, error)

@@ -1,0 +1,85 @@
+"""How the bus is, as far as the gateway knows: who is there, what is applied, what may be asked."""
+
+from __future__ import annotations
+
+from agentbus.errors import Recovering, Unavailable
+from agentbus.model.ids import CommitId, Epoch
+from agentbus.wire.links import Projection, Welcome
+
+
+class Condition:
+    """Facts from the writer, the projector and the supervisor."""
+
+    def __init__(self) -> None:
+        self.incarnation = 0
+        self.instance = ""
+        self.writer = False
+        """Whether the present writer has said Welcome."""
+        self.committed = CommitId(0)
+        self.visible = CommitId(0)
+        self.ready = False
+        """Whether the projection holds everything that was announced."""
+        self.stopping = False
+        self._reason = "the projector has not reported yet"
+        self._generation: tuple[str, int] | None = None
+        self._epochs = 0
+
+    @property
+    def epoch(self) -> Epoch:
+        """The present one."""
+        return Epoch(f"{self.incarnation}.{self._epochs}")
+
+    @property
+    def state(self) -> str:
+        """`starting`, `recovering`, `ready` or `stopping`."""
+        if self.stopping:
+            return "stopping"
+        if not self.instance:
+            return "starting"
+        return "ready" if self.writer and self.ready else "recovering"
+
+    def reasons(self) -> list[str]:
+        """Why the bus is not ready."""
+        reasons = []
+        if self.stopping:
+            reasons.append("the daemon is stopping")
+        if not self.writer:
+            reasons.append("the writer is not there")
+        if not self.ready:
+            reasons.append(self._reason)
+        return reasons
+
+    def require_ready(self) -> None:
+        """Raises Recovering or Unavailable where messages cannot be sent or read now."""
+        if self.stopping:
+            raise Unavailable("the daemon is stopping")
+        if not (self.writer and self.ready):
+            raise Recovering(f"the bus is recovering: {'; '.join(self.reasons())}")
+
+    def require_going_on(self) -> None:
+        """Raises Unavailable where nothing new is begun."""
+        if self.stopping:
+            raise Unavailable("the daemon is stopping")
+
+    def welcomed(self, welcome: Welcome) -> None:
+        """The writer has said which bus this is."""
+        self.writer = True
+        self.instance, self.incarnation = welcome.instance, welcome.incarnation
+        self.committed = welcome.commit_id
+
+    def projected(self, projection: Projection) -> bool:
+        """The projector's report; True where a new epoch begins with it."""
+        self.ready = projection.ready
+        self._reason = f"the projection is not up to date ({projection.reason})"
+        self.visible = max(self.visible, projection.commit_id) if projection.ready else self.visible
+        generation = (projection.boot, projection.rebuilds)
+        known, self._generation = self._generation, generation
+        if known is None or known == generation or not projection.rebuilds:
+            return False
+        self._epochs += 1
+        return True
+
+    def unprojected(self) -> None:
+        """The projector is gone."""
+        self.ready = False
+        self._reason = "the projector is being restarted"

@@ -1,0 +1,132 @@
+"""What the daemon's other processes say, and their coming and going."""
+
+from __future__ import annotations
+
+from typing import Any, assert_never
+
+from agentbus.gateway import replies
+from agentbus.gateway.events import Serving, UseRedis
+from agentbus.gateway.parts import Parts
+from agentbus.gateway.stopping import Stopping
+from agentbus.wire.events import Closed, Opened, Received
+from agentbus.wire.links import (
+    GATEWAY_WRITER,
+    PROJECTOR_GATEWAY,
+    ChannelOpened,
+    Outcomes,
+    Processes,
+    Projection,
+    RedisDown,
+    RedisStatus,
+    RedisUp,
+    Stop,
+    Visible,
+    Welcome,
+)
+
+
+class DaemonLinks:
+    """Writer, projector and supervisor, as the gateway hears them."""
+
+    def __init__(self, parts: Parts, stopping: Stopping) -> None:
+        self._parts = parts
+        self._stopping = stopping
+        self._redis: str | None = None
+
+    def heard(self, event: Received | Opened | Closed) -> None:
+        """One event of a link."""
+        match event:
+            case Received():
+                self._received(event.message)
+            case Opened():
+                self._opened(event.link)
+            case Closed():
+                self._closed(event.link)
+            case _:
+                assert_never(event)
+
+    def _opened(self, link: str) -> None:
+        if link == GATEWAY_WRITER:
+            self._parts.writer.opened()
+        elif link == PROJECTOR_GATEWAY:
+            self._parts.status.projector = True
+
+    def _closed(self, link: str) -> None:
+        if link == GATEWAY_WRITER:
+            self._parts.writer.closed()
+        elif link == PROJECTOR_GATEWAY:
+            self._parts.condition.unprojected()
+            self._parts.status.projector = False
+        self._parts.sending.clear_lanes()
+
+    def _received(self, message: Any) -> None:
+        """Every kind of frame that a gateway is sent has its case; the most frequent come first."""
+        match message:
+            case Visible():
+                self._visible(message)
+            case Outcomes():
+                self._parts.condition.committed = message.commit_id
+                self._parts.answers.batch(message)
+            case _:
+                self._received_now_and_then(message)
+
+    def _received_now_and_then(self, message: Any) -> None:
+        match message:
+            case Projection():
+                self._projected(message)
+            case Welcome():
+                self._welcomed(message)
+            case ChannelOpened():
+                self._parts.channels.opened(message.channel)
+            case RedisStatus():
+                self._parts.status.redis_told(message)
+            case Processes():
+                self._parts.status.processes = message.processes
+            case Stop():
+                self._stopping.begin()
+            case RedisUp() | RedisDown():
+                pass  # the projector says when the server is of use
+            case _:
+                raise TypeError(f"a gateway is not sent {type(message).__name__}")
+
+    def _visible(self, frame: Visible) -> None:
+        self._parts.condition.visible = frame.commit_id
+        self._parts.pusher.visible(frame)
+        self._parts.sending.visible(frame.commit_id)
+
+    def _welcomed(self, frame: Welcome) -> None:
+        parts = self._parts
+        condition = parts.condition
+        first = not condition.instance
+        known = (condition.instance, condition.incarnation)
+        if not first and known != (frame.instance, frame.incarnation):
+            parts.attachments.void(parts.connections.values())
+        condition.welcomed(frame)
+        for info in frame.channels:
+            parts.channels.opened(info)
+        if first:
+            parts.greeter.known()
+            parts.out.effects.append(Serving())
+
+    def _projected(self, frame: Projection) -> None:
+        parts = self._parts
+        begins = parts.condition.projected(frame)
+        if frame.socket_path != self._redis:
+            self._redis = frame.socket_path
+            parts.out.effects.append(UseRedis(frame.socket_path))
+        if begins:
+            self._begin_epoch()
+        if not frame.ready:
+            parts.sending.clear_lanes()
+            return
+        parts.channels.surveyed(frame.channels)
+        parts.pusher.ready(parts.connections.values())
+        parts.sending.visible(frame.commit_id)
+
+    def _begin_epoch(self) -> None:
+        parts = self._parts
+        note = replies.epoch(parts.condition.epoch)
+        for connection in parts.connections.values():
+            if connection.greeted:
+                parts.out.line(connection, note)
+        parts.pusher.begin_epoch(parts.connections.values())

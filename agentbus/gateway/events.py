@@ -1,0 +1,136 @@
+"""What the gateway's shell tells its core beside link events, and what the core asks of it.
+
+Connections are numbers that the shell counts up; `ref`s are numbers that the core counts up.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from agentbus.model.delivery import Entry
+from agentbus.model.ids import ChannelId, Seq
+from agentbus.wire.error_codes import Failure
+from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
+from agentbus.wire.lines import Overlong
+
+
+class Connected(msgspec.Struct, frozen=True):
+    """Somebody has connected; `trusted` tells that it is a process of the daemon's user."""
+
+    connection: int
+    trusted: bool
+
+
+class Line(msgspec.Struct, frozen=True):
+    """One line from a connection, without its line end."""
+
+    connection: int
+    content: bytes | Overlong
+
+
+class Disconnected(msgspec.Struct, frozen=True):
+    """A connection is over, after the last line it held."""
+
+    connection: int
+
+
+class StreamRead(msgspec.Struct, frozen=True):
+    """Answers `ReadStream`, in stream order; `more` tells that the bounds ended the read."""
+
+    ref: int
+    entries: Sequence[Entry]
+    more: bool
+    failure: Failure | None = None
+
+
+class Usage(msgspec.Struct, frozen=True):
+    """What a process takes: percent of one core lately, and resident bytes."""
+
+    cpu_percent: float
+    rss_bytes: int
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """Answers `Measure`; processes that are gone are left out."""
+
+    ref: int
+    usages: dict[int, Usage]
+
+
+Event = (
+    Opened
+    | Closed
+    | Received
+    | TurnEnded
+    | Woke
+    | Connected
+    | Line
+    | Disconnected
+    | StreamRead
+    | Measured
+)
+
+
+class SendLine(msgspec.Struct, frozen=True, gc=False):
+    """Write a line, its line end included; dropped where the connection is over."""
+
+    connection: int
+    line: bytes
+
+
+class CloseConnection(msgspec.Struct, frozen=True):
+    """End a connection once what was sent has been written; `Disconnected` does not follow."""
+
+    connection: int
+
+
+class ReadStream(msgspec.Struct, frozen=True):
+    """Read a stream from `edge`, exclusive: upwards if `forward`, else downwards (None: from the
+    newest), at most `count` entries and `max_bytes` of envelopes, but at least one entry."""
+
+    ref: int
+    channel_id: ChannelId
+    edge: Seq | None
+    forward: bool
+    count: int
+    max_bytes: int
+
+
+class UseRedis(msgspec.Struct, frozen=True):
+    """Where `ReadStream` reads from now on; None: nowhere."""
+
+    socket_path: str | None
+
+
+class Measure(msgspec.Struct, frozen=True):
+    """Measure these processes (pids)."""
+
+    ref: int
+    pids: Sequence[int]
+
+
+class Broke(msgspec.Struct, frozen=True):
+    """A method failed in a way nobody had foreseen; for the log."""
+
+    method: str
+    error: Exception
+
+
+class Serving(msgspec.Struct, frozen=True):
+    """The gateway knows its writer and serves: time to say `Ready`."""
+
+
+Effect = (
+    Send
+    | WakeAt
+    | Exit
+    | SendLine
+    | CloseConnection
+    | ReadStream
+    | UseRedis
+    | Measure
+    | Broke
+    | Serving
+)

@@ -1,0 +1,90 @@
+"""Where the parts of the core put what the shell is to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from agentbus.errors import AgentbusError
+from agentbus.gateway import replies
+from agentbus.gateway.connections import Call, Connection
+from agentbus.gateway.events import Effect, ReadStream, SendLine, StreamRead
+from agentbus.model.ids import ChannelId, Seq
+from agentbus.wire.events import Send
+from agentbus.wire.rpc import Params
+
+OnRead = Callable[[StreamRead], None]
+
+
+class Outbox:
+    """The effects of the event being handled, and the numbers by which answers find back."""
+
+    def __init__(self) -> None:
+        self.effects: list[Effect] = []
+        self.refused = 0
+        """Requests answered with an error."""
+        self._refs = 0
+        self._readers: dict[int, OnRead] = {}
+
+    def take(self) -> list[Effect]:
+        """The effects so far, which are not there any more."""
+        effects, self.effects = self.effects, []
+        return effects
+
+    def ref(self) -> int:
+        """A number not used before."""
+        self._refs += 1
+        return self._refs
+
+    # ---- to adapters
+
+    def line(self, connection: Connection, line: bytes) -> None:
+        """A line to whoever is connected there."""
+        if not connection.closed:
+            self.effects.append(SendLine(connection.id, line))
+
+    def answer(self, call: Call, result: Params) -> None:
+        """Ends a call."""
+        call.connection.unanswered -= 1
+        if call.id is not None:
+            self.line(call.connection, replies.result(call.id, result))
+
+    def refuse(self, call: Call, error: AgentbusError) -> None:
+        """Ends a call that was not carried out."""
+        call.connection.unanswered -= 1
+        self.refused += 1
+        if call.id is not None:
+            self.line(call.connection, replies.error(call.id, error))
+
+    # ---- to the daemon's processes
+
+    def send(self, link: str, message: Any) -> None:
+        """A frame."""
+        self.effects.append(Send(link, message))
+
+    def read(
+        self,
+        channel: ChannelId,
+        edge: Seq | None,
+        bounds: tuple[int, int],
+        then: OnRead,
+        *,
+        forward: bool = True,
+    ) -> int:
+        """Has a stream read; `bounds` are count and bytes, `then` gets the reply."""
+        ref = self.ref()
+        self._readers[ref] = then
+        self.effects.append(ReadStream(ref, channel, edge, forward, *bounds))
+        return ref
+
+    def was_read(self, reply: StreamRead) -> None:
+        """Hands a reply to whoever asked for it."""
+        reader = self._readers.pop(reply.ref, None)
+        if reader is not None:
+            reader(reply)
+
+
+def each(calls: Sequence[Call], end: Callable[[Call], None]) -> None:
+    """Ends several calls alike."""
+    for call in calls:
+        end(call)

@@ -1,0 +1,105 @@
+"""Operations that the writer was asked for and has not answered, in the order they were submitted.
+
+They outlive the writer: its successor is asked again, in the same order. The gateway cannot know
+which of them were committed and need not: receipts make sends exact, the others say the same when
+asked twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentbus.gateway.connections import Attachment, Call
+from agentbus.wire.links import (
+    Append,
+    ChannelCreate,
+    Register,
+    Release,
+    Renew,
+    Report,
+    Subscribe,
+    Unsubscribe,
+)
+
+Asked = Append | Register | Release | Renew | ChannelCreate | Subscribe | Unsubscribe | Report
+"""What is answered, and asked again where it was not."""
+
+PATIENCE_SECONDS: Final = 30.0
+"""How long an operation waits for a writer that is not there."""
+
+
+class Operation:
+    """What was asked, for whom. `lasting` ones are asked however long it takes."""
+
+    __slots__ = ("attachment", "calls", "caught", "frame", "lasting")
+
+    def __init__(
+        self,
+        frame: Asked,
+        attachment: Attachment | None = None,
+        calls: Sequence[Call] = (),
+        *,
+        lasting: bool = False,
+    ) -> None:
+        self.frame = frame
+        self.attachment = attachment
+        self.calls = calls
+        self.lasting = lasting
+        self.caught: float | None = None
+        """Monotonic time since which it waits without a writer."""
+
+
+class Pending:
+    """The operations by `ref`, oldest first."""
+
+    def __init__(self) -> None:
+        self._operations: dict[int, Operation] = {}
+        self._up = False
+
+    def __len__(self) -> int:
+        return len(self._operations)
+
+    def add(self, ref: int, operation: Operation, now: float) -> bool:
+        """Keeps it; True tells to send it now, else it is sent when a writer is there."""
+        self._operations[ref] = operation
+        if not self._up:
+            operation.caught = now
+        return self._up
+
+    def answered(self, ref: int) -> Operation | None:
+        """Takes out the operation of an answer."""
+        return self._operations.pop(ref, None)
+
+    def opened(self) -> list[Asked]:
+        """A writer is there: what to ask it."""
+        self._up = True
+        return [operation.frame for operation in self._operations.values()]
+
+    def closed(self, now: float) -> None:
+        """The writer is gone."""
+        self._up = False
+        for operation in self._operations.values():
+            if operation.caught is None:
+                operation.caught = now
+
+    def due(self) -> float | None:
+        """When the next operation loses patience."""
+        if self._up:
+            return None
+        waits = (each.caught for each in self._operations.values() if not each.lasting)
+        first = next(waits, None)  # whoever was asked first has waited longest
+        return None if first is None else first + PATIENCE_SECONDS
+
+    def expired(self, now: float) -> list[Operation]:
+        """Takes out what has waited for too long."""
+        if self._up:
+            return []
+        late = [ref for ref, each in self._operations.items() if _late(each, now)]
+        return [self._operations.pop(ref) for ref in late]
+
+
+def _late(operation: Operation, now: float) -> bool:
+    if operation.lasting or operation.caught is None:
+        return False
+    return now >= operation.caught + PATIENCE_SECONDS

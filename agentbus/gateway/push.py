@@ -1,0 +1,267 @@
+"""Pushing messages into the adapters' windows: live as they become visible, else by refills.
+
+A connection has at most one refill under way, and its lagging subscriptions take turns, so that
+reads are bounded by connections and a window is not read for twice over. A window that is nearly
+full is not refilled message by message: a quarter of it has to be free, or what is missing to fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Final
+
+from agentbus.config import MIB
+from agentbus.gateway import replies
+from agentbus.gateway.alarms import Alarms
+from agentbus.gateway.channels import Channel, Channels
+from agentbus.gateway.condition import Condition
+from agentbus.gateway.connections import Attachment, Connection, Feed
+from agentbus.gateway.events import StreamRead
+from agentbus.gateway.outbox import Outbox
+from agentbus.model.delivery import Delivery, Entry, Lost, Push, Run, State
+from agentbus.model.ids import ChannelId, Seq
+from agentbus.model.window import Window
+from agentbus.wire.links import SubscriptionInfo, Visible, VisibleMessage
+from agentbus.wire.rpc import Gap
+
+LINE_BYTES: Final = MIB
+"""Envelopes of one `deliver` line, unless a single one is larger."""
+
+CHUNK_MESSAGES: Final = 256
+RETRY_SECONDS: Final = 0.1
+STALLED: Final = "stalled reads"
+"""Name of the alarm at which `retry` is due."""
+
+
+class Pusher:
+    """Feeds the subscriptions of all attachments."""
+
+    def __init__(
+        self, out: Outbox, alarms: Alarms, channels: Channels, condition: Condition
+    ) -> None:
+        self._out = out
+        self._alarms = alarms
+        self._channels = channels
+        self._condition = condition
+        self._stalled: list[Feed] = []
+
+    # ---- who is fed
+
+    def add(self, attachment: Attachment, info: SubscriptionInfo) -> Feed:
+        """Begins to feed a subscription from its durable cursor."""
+        assert attachment.session_id is not None
+        channel = self._channels.by_id(info.channel_id)
+        delivery = Delivery(
+            info.id,
+            attachment.session_id,
+            info.position,
+            channel.stream,
+            attachment.share,
+            include_own=info.include_own,
+        )
+        feed = Feed(attachment, info, delivery)
+        feed.head = self._head(feed)
+        attachment.feeds[info.id] = channel.feeds[info.id] = feed
+        self._look([feed])
+        return feed
+
+    def remove(self, feed: Feed) -> None:
+        """Ends that; what it held of the window is free."""
+        feed.delivery.end()
+        feed.attachment.feeds.pop(feed.info.id, None)
+        feeds = self._channels.by_id(feed.info.channel_id).feeds
+        if feeds.get(feed.info.id) is feed:
+            del feeds[feed.info.id]
+        self.refill(feed.attachment.connection)
+
+    def begin_epoch(self, connections: Iterable[Connection]) -> None:
+        """What was pushed is void; everything is pushed again from what is confirmed."""
+        for connection in connections:
+            connection.reading = 0
+            for feed in _feeds(connection):
+                feed.delivery.restart()
+                feed.head = self._head(feed)
+            self._look(_feeds(connection))
+
+    def _head(self, feed: Feed) -> bytes:
+        info, epoch = feed.info, self._condition.epoch
+        return replies.deliver_head(feed.attachment.id, epoch, info.id, info.channel)
+
+    # ---- what comes
+
+    def visible(self, frame: Visible) -> None:
+        """Pushes what became visible to everybody who is up to it."""
+        for channel_id, messages in _by_channel(frame.messages).items():
+            channel = self._channels.by_id(channel_id)
+            channel.grow(messages)
+            if channel.feeds:
+                self._push_run(channel, Run(messages))
+
+    def _push_run(self, channel: Channel, run: Run) -> None:
+        lines = _Lines(run)
+        for feed in channel.feeds.values():
+            push = feed.delivery.visible(run)
+            if push:
+                for part in lines.of(feed, push):
+                    self._out.line(feed.attachment.connection, part)
+            if feed.delivery.state is State.LAGGING and not feed.queued:
+                self._look([feed])
+
+    def ready(self, connections: Iterable[Connection]) -> None:
+        """The projection has told its tops."""
+        for connection in connections:
+            feeds = _feeds(connection)
+            for feed in feeds:
+                feed.delivery.raised()
+                feed.delivery.retried()
+            self._look(feeds)
+
+    def retry(self) -> None:
+        """Tries again what stalled."""
+        stalled, self._stalled = self._stalled, []
+        for feed in stalled:
+            feed.delivery.retried()
+        self._look(stalled)
+
+    def _look(self, feeds: Sequence[Feed]) -> None:
+        """Has those that lag wait for a refill; all first, so that they take turns."""
+        behind = [feed for feed in feeds if feed.delivery.state is State.LAGGING and _is_fed(feed)]
+        for feed in behind:
+            if not feed.queued:
+                feed.queued = True
+                feed.attachment.connection.lagging.append(feed)
+        for feed in behind:
+            self.refill(feed.attachment.connection)
+
+    def is_behind(self, connection: Connection) -> bool | None:
+        """Whether messages are on their way that there is room for; None while nobody knows."""
+        if not self._condition.ready:
+            return None
+        return any(
+            feed.delivery.state is not State.LIVE
+            and _worth_reading(feed.delivery, connection.window)
+            for feed in _feeds(connection)
+        )
+
+    # ---- refills
+
+    def refill(self, connection: Connection) -> None:
+        """Begins the connection's next refill, if there is one to make and room for it."""
+        if connection.reading or connection.closed or not self._condition.ready:
+            return
+        for _ in range(len(connection.lagging)):
+            feed = connection.lagging.popleft()
+            feed.queued = feed.delivery.state is State.LAGGING and _is_fed(feed)
+            if not feed.queued:
+                continue
+            if _worth_reading(feed.delivery, connection.window):
+                feed.queued = False
+                self._read(feed, connection)
+                return
+            connection.lagging.append(feed)
+
+    def _read(self, feed: Feed, connection: Connection) -> None:
+        delivery, window = feed.delivery, connection.window
+        count = min(CHUNK_MESSAGES, delivery.lag, window.max_messages - window.messages)
+        size = min(LINE_BYTES, window.max_bytes - window.bytes)
+        ref = self._out.read(
+            feed.info.channel_id,
+            delivery.pushed,
+            (max(1, count), max(1, size)),
+            partial(self._was_read, feed),
+        )
+        delivery.read_began(ref)
+        connection.reading = ref
+
+    def _was_read(self, feed: Feed, reply: StreamRead) -> None:
+        connection = feed.attachment.connection
+        if connection.reading == reply.ref:
+            connection.reading = 0
+        push = feed.delivery.refilled(reply.ref, reply.entries) if _is_fed(feed) else None
+        if push:
+            for part in _Lines().of(feed, push):
+                self._out.line(connection, part)
+        if feed.delivery.state is State.STALLED:
+            self._stalled.append(feed)
+            self._alarms.ensure(STALLED, RETRY_SECONDS)
+        self._look([feed])
+        self.refill(connection)
+
+
+class _Lines:
+    """The `deliver` lines of pushes; those that are all of one run share its joined envelopes."""
+
+    def __init__(self, run: Run | None = None) -> None:
+        self._run = run
+        self._body: bytes | None = None
+
+    def of(self, feed: Feed, push: Push) -> list[bytes]:
+        """One line, or several of about `LINE_BYTES`."""
+        run = self._run
+        if run is not None and push.entries is run.entries and run.bytes <= LINE_BYTES:
+            return [replies.deliver(feed.head, push.through, self._whole(push.entries))]
+        gaps = [_gap(feed, lost) for lost in push.gaps]
+        lines = []
+        for through, part in _cut(push):
+            lines.append(replies.deliver(feed.head, through, _join(part), gaps))
+            gaps = []
+        return lines
+
+    def _whole(self, entries: Sequence[Entry]) -> bytes:
+        if self._body is None:
+            self._body = _join(entries)
+        return self._body
+
+
+def _cut(push: Push) -> Iterable[tuple[Seq, list[Entry]]]:
+    part: list[Entry] = []
+    size = 0
+    for entry in push.entries:
+        if part and size + len(entry.envelope) > LINE_BYTES:
+            yield part[-1].seq, part
+            part, size = [], 0
+        part.append(entry)
+        size += len(entry.envelope)
+    yield push.through, part
+
+
+def _join(entries: Sequence[Entry]) -> bytes:
+    return b",".join([entry.envelope for entry in entries])
+
+
+def _gap(feed: Feed, lost: Lost) -> Gap:
+    return Gap(
+        channel=feed.info.channel,
+        after_seq=lost.after_seq,
+        resumed_at_seq=lost.resumed_at_seq,
+        lost=lost.lost,
+    )
+
+
+def _by_channel(messages: list[VisibleMessage]) -> dict[ChannelId, list[VisibleMessage]]:
+    runs: dict[ChannelId, list[VisibleMessage]] = {}
+    for message in messages:
+        run = runs.get(message.channel_id)
+        if run is None:
+            runs[message.channel_id] = [message]
+        else:
+            run.append(message)
+    return runs
+
+
+def _feeds(connection: Connection) -> list[Feed]:
+    return [feed for each in connection.attachments.values() for feed in each.feeds.values()]
+
+
+def _is_fed(feed: Feed) -> bool:
+    return feed.attachment.feeds.get(feed.info.id) is feed
+
+
+def _worth_reading(delivery: Delivery, window: Window) -> bool:
+    if delivery.starving:
+        return True
+    messages = window.max_messages - window.messages
+    size = window.max_bytes - window.bytes
+    roomy = messages * 4 >= window.max_messages or delivery.lag <= messages
+    return messages > 0 and roomy and size * 4 >= window.max_bytes

@@ -1,0 +1,78 @@
+"""Lines to adapters, built once each, from parts that are JSON already wherever there are any."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+
+from agentbus.errors import AgentbusError
+from agentbus.model.ids import AttachmentId, Epoch, Seq, SubscriptionId
+from agentbus.wire import error_codes
+from agentbus.wire.error_codes import ErrorData, RpcError
+from agentbus.wire.rpc import EpochNote, Gap, Params, StoppingNote
+
+NO_ID: Final = b"null"
+"""Id of answers to lines whose id cannot be told."""
+
+_encode = msgspec.json.Encoder().encode
+
+
+def request_id(value: int | str) -> bytes:
+    """The id of a request as it is repeated in the answer."""
+    return _encode(value)
+
+
+def result(identity: bytes, value: Params) -> bytes:
+    """A response."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (identity, _encode(value))
+
+
+def error(identity: bytes, failure: AgentbusError) -> bytes:
+    """The response to a request that was understood and not carried out."""
+    return _error(identity, error_codes.to_rpc(failure))
+
+
+def fault(identity: bytes, code: int, failure: AgentbusError) -> bytes:
+    """The response to a line that is no acceptable request; `code` is one of JSON-RPC's own.
+
+    `data` is there too, so that clients need to understand one kind of error only.
+    """
+    data: ErrorData = error_codes.to_data(failure)
+    return _error(identity, RpcError(code, failure.message, data))
+
+
+def _error(identity: bytes, body: RpcError) -> bytes:
+    return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (identity, _encode(body))
+
+
+def _notification(method: bytes, params: bytes) -> bytes:
+    return b'{"jsonrpc":"2.0","method":"%b","params":%b}\n' % (method, params)
+
+
+def epoch(value: Epoch) -> bytes:
+    """The notification that a new epoch has begun."""
+    return _notification(b"epoch", _encode(EpochNote(epoch=value)))
+
+
+def stopping(note: StoppingNote) -> bytes:
+    """The notification that the daemon is about to end."""
+    return _notification(b"stopping", _encode(note))
+
+
+def deliver_head(
+    attachment: AttachmentId, under: Epoch, subscription: SubscriptionId, channel: str
+) -> bytes:
+    """What all `deliver` lines of a subscription begin with, within an epoch."""
+    return (
+        b'{"jsonrpc":"2.0","method":"deliver","params":'
+        b'{"attachment":%b,"epoch":%b,"subscription":%d,"channel":%b,"through":'
+    ) % (_encode(attachment), _encode(under), subscription, _encode(channel))
+
+
+def deliver(head: bytes, through: Seq, body: bytes, gaps: Iterable[Gap] = ()) -> bytes:
+    """A `deliver` line; `body` is envelopes joined by commas, spliced as they are."""
+    told = list(gaps)
+    tail = b',"gaps":%b' % _encode(told) if told else b""
+    return b'%b%d,"messages":[%b]%b}}\n' % (head, through, body, tail)

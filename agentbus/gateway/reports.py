@@ -1,0 +1,158 @@
+"""Reports of what was handed off: they free the window when they arrive, and are answered when the
+writer has committed them, many at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from agentbus.errors import InvalidArgument, StaleAttachment
+from agentbus.gateway import accept
+from agentbus.gateway.alarms import Alarms
+from agentbus.gateway.condition import Condition
+from agentbus.gateway.connections import Attachment, Call, Feed
+from agentbus.gateway.metrics import Metrics
+from agentbus.gateway.outbox import Outbox
+from agentbus.gateway.pending import Operation
+from agentbus.gateway.push import Pusher
+from agentbus.gateway.writer_link import WriterLink
+from agentbus.model.ids import AttachmentId, Seq, SubscriptionId
+from agentbus.wire.links import Passed, Report
+from agentbus.wire.rpc import DeliveredParams, Empty
+
+DELAY_SECONDS: Final = 0.02
+MOST: Final = 100
+"""Reports that wait at most so long, and at most so many."""
+
+FLUSH: Final = "reports"
+"""Name of the alarm at which `flush` is due."""
+
+
+class _Batch:
+    """Reports of one attachment that go to the writer together."""
+
+    __slots__ = ("attachment", "calls", "positions")
+
+    def __init__(self, attachment: Attachment) -> None:
+        self.attachment = attachment
+        self.calls: list[Call] = []
+        self.positions: dict[SubscriptionId, Seq] = {}
+
+
+class Reports:
+    """Collects them."""
+
+    def __init__(
+        self,
+        out: Outbox,
+        alarms: Alarms,
+        condition: Condition,
+        writer: WriterLink,
+        pusher: Pusher,
+        metrics: Metrics,
+    ) -> None:
+        self._out = out
+        self._alarms = alarms
+        self._condition = condition
+        self._writer = writer
+        self._pusher = pusher
+        self._metrics = metrics
+        self._batches: dict[AttachmentId, _Batch] = {}
+        self._waiting = 0
+
+    def delivered(self, attachment: Attachment, call: Call, params: DeliveredParams) -> None:
+        """Positions were handed off; those of unknown subscriptions are passed over."""
+        if params.epoch != self._condition.epoch:
+            raise StaleAttachment(
+                f"epoch {params.epoch} is over: report what was handed off again under "
+                f"{self._condition.epoch}"
+            )
+        known = self._known(attachment, params.positions)
+        if not known:
+            self._out.answer(call, Empty())
+            return
+        batch = self._batches.get(attachment.id)
+        if batch is None:
+            batch = self._batches[attachment.id] = _Batch(attachment)
+        batch.calls.append(call)
+        self._move(batch, known)
+        self._waiting += 1
+        if self._waiting >= MOST or self._condition.stopping:
+            self.flush()
+        else:
+            self._alarms.ensure(FLUSH, DELAY_SECONDS)
+
+    def _known(
+        self, attachment: Attachment, positions: Iterable[tuple[int, int]]
+    ) -> list[tuple[Feed, Seq]]:
+        known = []
+        for identity, value in positions:
+            accept.position("a reported position", value)
+            feed = attachment.feeds.get(SubscriptionId(identity))
+            if feed is not None:
+                self._require_possible(feed, value)
+                known.append((feed, Seq(value)))
+        return known
+
+    def _require_possible(self, feed: Feed, value: int) -> None:
+        top = max(feed.delivery.stream.top, feed.delivery.pushed)
+        if value > top and self._condition.ready:
+            raise InvalidArgument(
+                f"position {value} of channel {feed.info.channel} was reported, its newest is {top}"
+            )
+
+    def _move(self, batch: _Batch, known: list[tuple[Feed, Seq]]) -> None:
+        for feed, value in known:
+            identity = feed.info.id
+            batch.positions[identity] = max(value, batch.positions.get(identity, value))
+            self._metrics.delivered(feed.delivery.reported(value))
+        self._pusher.refill(batch.attachment.connection)
+
+    # ---- to the writer and back
+
+    @property
+    def idle(self) -> bool:
+        """Whether none waits to be asked for."""
+        return not self._batches
+
+    def flush(self) -> None:
+        """Asks the writer to commit what has come in."""
+        self._alarms.set(FLUSH, None)
+        batches, self._batches, self._waiting = self._batches, {}, 0
+        for batch in batches.values():
+            self._ask(batch)
+
+    def flush_of(self, attachment: Attachment) -> None:
+        """The same for one attachment, before it ends."""
+        batch = self._batches.pop(attachment.id, None)
+        if batch is not None:
+            self._waiting -= len(batch.calls)
+            self._ask(batch)
+
+    def _ask(self, batch: _Batch) -> None:
+        frame = Report(self._out.ref(), batch.attachment.id, list(batch.positions.items()))
+        self._writer.ask(frame, batch.attachment, batch.calls)
+
+    def committed(self, operation: Operation, frame: Report) -> None:
+        """The cursors are durable."""
+        attachment = operation.attachment
+        assert attachment is not None
+        for identity, position in frame.positions:
+            feed = attachment.feeds.get(identity)
+            if feed is not None:
+                feed.delivery.committed(position)
+        for call in operation.calls:
+            self._out.answer(call, Empty())
+
+    def pass_own(self, attachment: Attachment) -> None:
+        """Tells the writer of positions that nothing had to be delivered up to."""
+        if not self._condition.writer or attachment.session_id is None:
+            return
+        positions = []
+        for feed in attachment.feeds.values():
+            position = feed.delivery.passable()
+            if position is not None:
+                feed.delivery.passed(position)
+                positions.append((feed.info.id, position))
+        if positions:
+            self._writer.tell(Passed(attachment.id, positions))

@@ -1,0 +1,73 @@
+"""Asking the writer, also across its restarts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from agentbus.gateway.alarms import Alarms
+from agentbus.gateway.condition import Condition
+from agentbus.gateway.connections import Attachment, Call
+from agentbus.gateway.outbox import Outbox
+from agentbus.gateway.pending import Asked, Operation, Pending
+from agentbus.wire.links import GATEWAY_WRITER, GatewayHello, Passed
+
+IMPATIENT: Final = "operations without a writer"
+"""Name of the alarm at which `impatient` is due."""
+
+
+class WriterLink:
+    """The gateway's end of its link to the writer."""
+
+    def __init__(self, out: Outbox, alarms: Alarms, condition: Condition) -> None:
+        self._out = out
+        self._alarms = alarms
+        self._condition = condition
+        self._pending = Pending()
+
+    @property
+    def idle(self) -> bool:
+        """Whether nothing is unanswered."""
+        return not len(self._pending)
+
+    def ask(
+        self,
+        frame: Asked,
+        attachment: Attachment | None = None,
+        calls: Sequence[Call] = (),
+        *,
+        lasting: bool = False,
+    ) -> None:
+        """Asks until there is an answer."""
+        operation = Operation(frame, attachment, calls, lasting=lasting)
+        if self._pending.add(frame.ref, operation, self._alarms.now):
+            self._out.send(GATEWAY_WRITER, frame)
+        else:
+            self._alarms.set(IMPATIENT, self._pending.due())
+
+    def tell(self, frame: Passed) -> None:
+        """Says something that is not answered, and not said again."""
+        self._out.send(GATEWAY_WRITER, frame)
+
+    def answered(self, ref: int) -> Operation | None:
+        """The operation of an answer, which is over with it."""
+        return self._pending.answered(ref)
+
+    def opened(self) -> None:
+        """There is a writer: greets it, then asks again what was not answered."""
+        self._alarms.set(IMPATIENT, None)
+        self._out.send(GATEWAY_WRITER, GatewayHello(self._condition.incarnation))
+        for frame in self._pending.opened():
+            self._out.send(GATEWAY_WRITER, frame)
+
+    def closed(self) -> None:
+        """The writer is gone."""
+        self._condition.writer = False
+        self._pending.closed(self._alarms.now)
+        self._alarms.set(IMPATIENT, self._pending.due())
+
+    def impatient(self) -> list[Operation]:
+        """Operations that have waited for a writer for too long, which are over."""
+        late = self._pending.expired(self._alarms.now)
+        self._alarms.set(IMPATIENT, self._pending.due())
+        return late

@@ -1,0 +1,367 @@
+"""How the messages of a subscription reach its adapter: each one once and in order, per epoch.
+
+Positions of a channel are 1, 2, 3 ... A subscription divides them:
+
+    handed off           outstanding           not pushed yet
+    ----------|--------------------------|----------------------|
+              reported                   pushed                 top
+
+What is outstanding fills the adapter's window; a report frees it by position. A message is pushed
+when it becomes visible, without reading the stream, if and only if the subscription is live and
+the message is `pushed` + 1. Whatever cannot be pushed so makes the subscription lag: it is then
+read from the stream, after `pushed`, whenever there is room. It is live again when the last
+position read reaches `top` as it is when the reply is dealt with; what became visible during the
+read is thereby either in the reply or raised `top` above it. Positions at or below `pushed` are
+dropped wherever they come from. So nothing is skipped and nothing comes twice, in whatever order
+messages, replies and reports arrive.
+
+    LIVE        everything visible is pushed
+    LAGGING     the stream holds more; a read waits for its turn and for room in the window
+    REFILLING   a read is under way
+    STALLED     the read failed, or found nothing that follows; another is tried a little later
+
+    state      | fell behind | read began | caught up | read ended | read useless | retried
+    -----------+-------------+------------+-----------+------------+--------------+--------
+    LIVE       | LAGGING     |            |           |            |              |
+    LAGGING    |             | REFILLING  | LIVE      |            |              |
+    REFILLING  |             |            | LIVE      | LAGGING    | STALLED      |
+    STALLED    |             |            | LIVE      |            |              | LAGGING
+
+A new epoch starts over after the last position that is confirmed, as LIVE and then compared with
+`top`. Its reports may name positions that it has not pushed: they were handed off before, and need
+not be pushed again.
+
+Own messages are passed over: `through` of the next push, or `passable`, carries the cursor past
+them. A hole is passed over where the channel may have holes, is a gap below the channel's `oldest`
+position (retention removed it), and otherwise stops the push: a message may not be there *yet*.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from enum import Enum
+from typing import Final, Protocol
+
+import msgspec
+
+from agentbus.model.ids import Seq, SessionId, SubscriptionId
+from agentbus.model.window import Share
+
+
+class Entry(Protocol):
+    """A message of a stream."""
+
+    @property
+    def seq(self) -> Seq:
+        """Its position."""
+        ...
+
+    @property
+    def session_id(self) -> SessionId:
+        """The session that sent it."""
+        ...
+
+    @property
+    def envelope(self) -> bytes:
+        """It, as JSON."""
+        ...
+
+
+class State(Enum):
+    """Of a subscription; see the theory above."""
+
+    LIVE = "live"
+    LAGGING = "lagging"
+    REFILLING = "refilling"
+    STALLED = "stalled"
+
+
+class Turn(Enum):
+    """What changes a state."""
+
+    FELL_BEHIND = "fell behind"
+    READ_BEGAN = "read began"
+    CAUGHT_UP = "caught up"
+    READ_ENDED = "read ended"
+    READ_USELESS = "read useless"
+    RETRIED = "retried"
+    RESTARTED = "restarted"
+
+
+TURNS: Final[dict[tuple[State, Turn], State]] = {
+    (State.LIVE, Turn.FELL_BEHIND): State.LAGGING,
+    (State.LAGGING, Turn.READ_BEGAN): State.REFILLING,
+    (State.LAGGING, Turn.CAUGHT_UP): State.LIVE,
+    (State.REFILLING, Turn.CAUGHT_UP): State.LIVE,
+    (State.REFILLING, Turn.READ_ENDED): State.LAGGING,
+    (State.REFILLING, Turn.READ_USELESS): State.STALLED,
+    (State.STALLED, Turn.CAUGHT_UP): State.LIVE,
+    (State.STALLED, Turn.RETRIED): State.LAGGING,
+    **{(state, Turn.RESTARTED): State.LIVE for state in State},
+}
+
+
+class Stream:
+    """What is known of a channel's stream; shared by its subscriptions.
+
+    `top` is the newest visible position. Positions below `oldest` were removed by retention;
+    0 where nothing is known of it. `dense` tells that there are no holes but those.
+    """
+
+    __slots__ = ("dense", "oldest", "top")
+
+    def __init__(self, top: int = 0, *, dense: bool = True) -> None:
+        self.top = Seq(top)
+        self.oldest = Seq(0)
+        self.dense = dense
+
+
+class Run:
+    """Messages of one channel that became visible together, in order; the same for all."""
+
+    __slots__ = ("bytes", "consecutive", "entries", "first", "last", "senders", "weights")
+
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self.entries = entries
+        self.first = entries[0].seq
+        self.last = entries[-1].seq
+        self.consecutive = self.last - self.first + 1 == len(entries)
+        self.senders = {entry.session_id for entry in entries}
+        self.weights = [(entry.seq, len(entry.envelope)) for entry in entries]
+        self.bytes = sum(size for _, size in self.weights)
+
+
+class Lost(msgspec.Struct, frozen=True):
+    """A gap: `lost` messages after `after_seq`; the next one there is has `resumed_at_seq`."""
+
+    after_seq: Seq
+    resumed_at_seq: Seq
+    lost: int
+
+
+class Push(msgspec.Struct, frozen=True):
+    """What goes to the adapter: gaps, then messages; reporting `through` hands off all of it."""
+
+    through: Seq
+    entries: Sequence[Entry]
+    gaps: Sequence[Lost] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.entries or self.gaps)
+
+
+class Delivery:
+    """One subscription of one attachment. Positions only grow within an epoch."""
+
+    __slots__ = (
+        "_full",
+        "_outstanding",
+        "_read",
+        "_settled",
+        "_share",
+        "confirmed",
+        "id",
+        "include_own",
+        "pushed",
+        "session_id",
+        "state",
+        "stream",
+    )
+
+    def __init__(
+        self,
+        subscription: SubscriptionId,
+        session_id: SessionId,
+        position: Seq,
+        stream: Stream,
+        share: Share,
+        *,
+        include_own: bool = False,
+    ) -> None:
+        self.id = subscription
+        self.session_id = session_id
+        self.stream = stream
+        self.include_own = include_own
+        self.confirmed = position
+        """The durable cursor, as far as it is known."""
+        self._share = share
+        self._outstanding: deque[tuple[Seq, int]] = deque()
+        self.pushed = position
+        self._settled = position
+        """How far the writer knows, or will, that nothing is outstanding."""
+        self._read = 0
+        self._full = False
+        self.state = State.LIVE
+        self._compare()
+
+    # ---- what it tells
+
+    @property
+    def outstanding(self) -> int:
+        """Messages (and gaps) pushed and not reported."""
+        return len(self._outstanding)
+
+    @property
+    def undelivered(self) -> int:
+        """Messages not reported; exact when live, else own ones not pushed yet are in it."""
+        return len(self._outstanding) + self.lag
+
+    @property
+    def lag(self) -> int:
+        """Positions that are visible and not pushed."""
+        return max(0, self.stream.top - self.pushed)
+
+    @property
+    def oldest_undelivered(self) -> Seq | None:
+        """Position of the oldest message not reported (when lagging, maybe an own one)."""
+        if self._outstanding:
+            return self._outstanding[0][0]
+        return Seq(self.pushed + 1) if self.lag else None
+
+    def passable(self) -> Seq | None:
+        """A position that nothing has to be delivered up to, where the writer does not know it."""
+        if self._outstanding or self.pushed <= self._settled:
+            return None
+        return self.pushed
+
+    @property
+    def starving(self) -> bool:
+        """Whether a message is admitted even though the window is full."""
+        return not self._share.messages
+
+    # ---- what happens to it
+
+    def visible(self, run: Run) -> Push | None:
+        """Messages became visible, and `stream.top` has been raised to the last of them."""
+        if self.state is not State.LIVE or run.last <= self.pushed:
+            return None
+        if self._takes_whole(run):
+            self._outstanding.extend(run.weights)
+            self._share.charge(len(run.weights), run.bytes)
+            self.pushed = run.last
+            return Push(run.last, run.entries)
+        push = self._push(run.entries, bridging=False)
+        self._compare()
+        return push
+
+    def read_began(self, ref: int) -> None:
+        """The stream is being read after `pushed`; the reply will carry `ref`."""
+        self._read = ref
+        self._turn(Turn.READ_BEGAN)
+
+    def refilled(self, ref: int, entries: Sequence[Entry]) -> Push | None:
+        """The reply to a read; no entries where it failed. Replies to forgotten reads are None."""
+        if ref != self._read:
+            return None
+        self._read = 0
+        before = self.pushed
+        push = self._push(entries, bridging=True)
+        if self.pushed >= self.stream.top:
+            self._turn(Turn.CAUGHT_UP)
+        elif self.pushed > before or self._full:
+            self._turn(Turn.READ_ENDED)
+        else:
+            self._turn(Turn.READ_USELESS)
+        return push
+
+    def retried(self) -> None:
+        """Time has passed since a read was useless."""
+        if self.state is State.STALLED:
+            self._turn(Turn.RETRIED)
+
+    def raised(self) -> None:
+        """`stream.top` may have moved without its messages having been shown to us."""
+        self._compare()
+
+    def reported(self, position: Seq) -> int:
+        """Everything up to a position was handed off; the number of messages this freed."""
+        messages = size = 0
+        outstanding = self._outstanding
+        while outstanding and outstanding[0][0] <= position:
+            size += outstanding.popleft()[1]
+            messages += 1
+        self._share.free(messages, size)
+        self._settled = max(self._settled, position)
+        self.pushed = max(self.pushed, position)
+        self._compare()
+        return messages
+
+    def passed(self, position: Seq) -> None:
+        """The writer has been told of a `passable` position."""
+        self._settled = max(self._settled, position)
+
+    def committed(self, position: Seq) -> None:
+        """The writer has confirmed a report of this position."""
+        self.confirmed = max(self.confirmed, position)
+
+    def restart(self) -> None:
+        """A new epoch: what is outstanding is void."""
+        self.end()
+        self.pushed = self._settled = self.confirmed
+        self._turn(Turn.RESTARTED)
+        self._compare()
+
+    def end(self) -> None:
+        """Gives back the room it holds in the window."""
+        self._share.free(len(self._outstanding), sum(size for _, size in self._outstanding))
+        self._outstanding.clear()
+
+    # ---- how
+
+    def _turn(self, turn: Turn) -> None:
+        self.state = TURNS[self.state, turn]
+        if self.state is not State.REFILLING:
+            self._read = 0
+
+    def _compare(self) -> None:
+        if self.state is State.LIVE:
+            if self.pushed < self.stream.top:
+                self._turn(Turn.FELL_BEHIND)
+        elif self.pushed >= self.stream.top:
+            self._turn(Turn.CAUGHT_UP)
+
+    def _takes_whole(self, run: Run) -> bool:
+        return (
+            run.first == self.pushed + 1
+            and run.consecutive
+            and (self.include_own or self.session_id not in run.senders)
+            and self._share.window.admits(len(run.weights), run.bytes)
+        )
+
+    def _push(self, entries: Sequence[Entry], *, bridging: bool) -> Push:
+        """Takes entries one by one, until a hole that is in the way or the window is full."""
+        taken: list[Entry] = []
+        gaps: list[Lost] = []
+        self._full = False
+        for entry in entries:
+            if entry.seq <= self.pushed:
+                continue
+            if entry.seq != self.pushed + 1 and (
+                not bridging or taken or not self._bridge(entry.seq, gaps)
+            ):
+                break  # also after messages: gaps stand before them, so the next push begins here
+            if self.include_own or entry.session_id != self.session_id:
+                if not self._charge(entry.seq, len(entry.envelope)):
+                    break
+                taken.append(entry)
+            self.pushed = entry.seq
+        return Push(self.pushed, taken, gaps)
+
+    def _bridge(self, seq: Seq, gaps: list[Lost]) -> bool:
+        """Whether the hole before a position may be passed over; then it has been."""
+        before = Seq(seq - 1)
+        if self.stream.dense:
+            if seq > self.stream.oldest or not self._charge(before, 0):
+                return False
+            gaps.append(Lost(self.pushed, seq, before - self.pushed))
+        self.pushed = before
+        return True
+
+    def _charge(self, seq: Seq, size: int) -> bool:
+        if not self._share.admits(size):
+            self._full = True
+            return False
+        self._share.charge(1, size)
+        self._outstanding.append((seq, size))
+        return True
