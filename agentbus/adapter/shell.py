@@ -41,7 +41,7 @@ from agentbus.adapter.events import (
 )
 from agentbus.client import start
 from agentbus.client.start import Starting
-from agentbus.config import load
+from agentbus.config import Configuration, load
 from agentbus.errors import AgentbusError, InternalError, Unavailable
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.paths import locate
@@ -74,6 +74,7 @@ class Shell:
         """Whether bytes of the first line in `_out` have been written."""
         self._unread = 0
         self._reading = True
+        self._configuration: Configuration | None = None
         self._daemon: socket.socket | None = None
         self._to_daemon = bytearray()
         self._starting: Starting | None = None
@@ -239,7 +240,7 @@ class Shell:
     def _connect(self) -> Event:
         self._close_daemon()
         try:
-            configuration = load(self._config)
+            configuration = self._configuration = load(self._config)
             path = locate(configuration.settings).socket
         except AgentbusError as error:
             return DaemonUnreachable(error)
@@ -297,8 +298,9 @@ class Shell:
         self._to_daemon.clear()
 
     def _start(self) -> None:
+        assert self._configuration is not None
         try:
-            self._starting = start.begin(self._config)
+            self._starting = start.begin(self._configuration)
         except OSError as error:
             self._events.append(DaemonStarted(InternalError(f"no daemon can be started: {error}")))
             return

@@ -15,6 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentbus.config import Configuration
 from agentbus.errors import AgentbusError, Unavailable
 from agentbus.runtime.clock import SystemClock
 from agentbus.wire.error_codes import ErrorData, from_data
@@ -32,7 +33,7 @@ class Report(msgspec.Struct, frozen=True):
     """The one line that a starting daemon writes."""
 
     ready: bool = False
-    pid: int | None = None
+    pid: int = 0
     error: ErrorData | None = None
 
 
@@ -73,13 +74,13 @@ def _understand(told: bytes) -> Report | AgentbusError:
     return report if report.error is None else from_data(report.error)
 
 
-def begin(config_path: str | None, environ: Mapping[str, str] = os.environ) -> Starting:
+def begin(configuration: Configuration, environ: Mapping[str, str] = os.environ) -> Starting:
     """Starts `python -m agentbus daemon`; one that runs already makes the new one say so and go."""
     import subprocess  # noqa: PLC0415 - heavy, and hardly ever needed by an adapter
 
     command = [sys.executable, "-P", "-m", "agentbus", "daemon", "--foreground"]
-    if config_path is not None:
-        command += ["--config", config_path]
+    if configuration.exists:
+        command += ["--config", configuration.path]
     reading, writing = os.pipe()
     try:
         os.set_blocking(reading, False)
@@ -106,10 +107,13 @@ def _clean(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(FOREIGN)}
 
 
-def start(config_path: str | None, timeout: float = READY_SECONDS) -> Report:
-    """Starts the daemon and waits until it is ready. Raises the error that it reports."""
+def start(configuration: Configuration, timeout: float = READY_SECONDS) -> int:
+    """Starts the daemon unless it runs, and waits until it is ready; its pid.
+
+    Raises the error that it reports, or Unavailable.
+    """
     clock = SystemClock()
-    starting = begin(config_path)
+    starting = begin(configuration)
     deadline = clock.now().monotonic + timeout
     try:
         while True:
@@ -121,6 +125,6 @@ def start(config_path: str | None, timeout: float = READY_SECONDS) -> Report:
             if isinstance(told, AgentbusError):
                 raise told
             if told is not None:
-                return told
+                return told.pid
     finally:
         starting.close()
