@@ -78,9 +78,9 @@ def _become(
     try:
         _reset_signals(mask)
         platform.die_with_parent(parent)
+        logs.configure(service.name, paths, configuration.settings)
         abandon()
         close_others(inheritance.descriptors())
-        logs.configure(service.name, paths, configuration.settings)
         platform.set_title(f"agentbus: {service.name}")
         context = ChildContext(
             name=service.name,

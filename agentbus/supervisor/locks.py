@@ -26,7 +26,6 @@ from agentbus.wire import rpc
 OWNER_SECONDS: Final = 60.0
 """How long a second daemon waits for the first to answer or to end: longer than an orderly stop."""
 
-DATA_SECONDS: Final = 5.0
 ANSWER_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 0.05
 
@@ -98,37 +97,41 @@ def take_daemon(paths: Paths) -> Lock | Owner:
 
     Waits while the holder starts or stops. Raises Unavailable where it does neither.
     """
-    until = _monotonic() + OWNER_SECONDS
-    while True:
-        lock = take(paths.lock)
-        if lock is not None:
-            return lock
-        owner = read(paths.lock)
-        if owner is not None and process_state(owner.pid) != "gone" and answers(owner.socket):
-            return owner
-        if _monotonic() > until:
-            who = f"process {owner.pid}" if owner else "a process"
-            raise Unavailable(
-                f"{who} holds {paths.lock} but does not answer; end it and start again"
-            )
-        time.sleep(RETRY_SECONDS)
+    found = _take_or_follow(paths.lock)
+    if found is not None:
+        return found
+    raise Unavailable(
+        f"{_who(read(paths.lock))} holds {paths.lock} but does not answer; end it and start again"
+    )
 
 
 def take_data(paths: Paths) -> Lock:
     """The data directory's lock. Raises ConfigMismatch where another daemon has it."""
-    until = _monotonic() + DATA_SECONDS
-    while True:
-        lock = take(paths.data_lock)
+    found = _take_or_follow(paths.data_lock)
+    if isinstance(found, Lock):
+        return found
+    raise ConfigMismatch(
+        f"{paths.data_directory} is in use by another daemon ({_who(read(paths.data_lock))}); stop "
+        "that one, or set another data_directory"
+    )
+
+
+def _take_or_follow(path: str) -> Lock | Owner | None:
+    """The lock, or its owner when that serves, or None when neither comes about in time."""
+    until = _monotonic() + OWNER_SECONDS
+    while _monotonic() < until:
+        lock = take(path)
         if lock is not None:
             return lock
-        if _monotonic() > until:
-            owner = read(paths.data_lock)
-            who = f"process {owner.pid} with {owner.runtime_directory}" if owner else "a process"
-            raise ConfigMismatch(
-                f"{paths.data_directory} is in use by another daemon ({who}); stop that one, or "
-                "set another data_directory"
-            )
+        owner = read(path)
+        if owner is not None and process_state(owner.pid) != "gone" and answers(owner.socket):
+            return owner
         time.sleep(RETRY_SECONDS)
+    return None
+
+
+def _who(owner: Owner | None) -> str:
+    return f"process {owner.pid} of {owner.runtime_directory}" if owner else "a process"
 
 
 def answers(path: str) -> bool:
