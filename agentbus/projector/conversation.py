@@ -27,9 +27,10 @@ class Recall(msgspec.Struct, frozen=True):
 
 
 class Survey(msgspec.Struct, frozen=True):
-    """What do these streams hold?"""
+    """What do these streams hold? It should be what the database had at this commit."""
 
     channels: list[ChannelId]
+    commit_id: CommitId
 
 
 class Clear(msgspec.Struct, frozen=True):

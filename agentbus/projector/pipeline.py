@@ -171,23 +171,26 @@ class Pipeline:
             return
         self._standing.recalled(mark.commit_id)
         self._standing.become(State.CATCHING_UP, "catching up")
-        self._survey()
+        self._survey(mark.commit_id)
         self._catch_up(mark)
 
-    def _survey(self) -> None:
+    def _survey(self, commit_id: CommitId) -> None:
         channels = self._source.channels()
         self._standing.tops.start(channels)
         for first in range(0, len(channels), SURVEY_CHANNELS):
             asked = channels[first : first + SURVEY_CHANNELS]
             commands = [command for channel in asked for command in read.survey(channel)]
-            self._ask(commands, Survey(asked))
+            self._ask(commands, Survey(asked, commit_id))
 
     def _surveyed(self, survey: Survey, replies: list[Reply]) -> None:
         size = read.SURVEY_COMMANDS
         try:
             for number, channel in enumerate(survey.channels):
-                part = replies[number * size : (number + 1) * size]
-                self._standing.tops.found(read.surveyed(channel, part))
+                top = read.surveyed(channel, replies[number * size : (number + 1) * size])
+                if not recover.is_whole(self._source, top, survey.commit_id):
+                    self._rebuild(f"the stream of channel {channel} is not what was written")
+                    return
+                self._standing.tops.found(top)
         except Unavailable as error:
             self._rebuild(error.message)
 

@@ -17,7 +17,7 @@ from agentbus.mirror.write import Mark
 from agentbus.model.ids import CommitId, Seq
 from agentbus.projector.ports import Source
 from agentbus.store.read import Head
-from agentbus.wire.links import RowInserted
+from agentbus.wire.links import ChannelTop, RowInserted
 
 STEP_ROWS: Final = 256
 STEP_BYTES: Final = 4 * MIB
@@ -52,6 +52,23 @@ def doubt(mark: Mark | None, head: Head) -> str | None:
     if mark.commit_id < head.purge_floor:
         return "Redis is older than what was purged from the database"
     return None
+
+
+def is_whole(source: Source, found: ChannelTop, commit_id: CommitId) -> bool:
+    """Whether a stream holds what its channel had at the commit that the mark names.
+
+    The mark alone does not prove it: where a command of a transaction is refused, or a transaction
+    is and one behind it is not, the mark moves nevertheless, and a projector that is killed before
+    it has read the refusal leaves it so. Positions are dense, so both ends and the count tell.
+    """
+    if found.count != (found.top - found.oldest + 1 if found.count else 0):
+        return False
+    channel, before_top = found.channel_id, Seq(max(found.top - 1, 0))
+    oldest = source.channel_rows(channel, Seq(0), commit_id, 1, 1)
+    newest = source.channel_rows(channel, before_top, commit_id, 2, STEP_BYTES)
+    if not found.count:
+        return not oldest
+    return [row.seq for row in (*oldest, *newest)] == [found.oldest, found.top]
 
 
 def catch_up(source: Source, mark: Mark, commit_id: CommitId) -> Iterator[Step]:

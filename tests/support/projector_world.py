@@ -133,6 +133,7 @@ class World:
     def __init__(self, source: MemorySource | None = None, redis: ModelRedis | None = None) -> None:
         self.source = source or MemorySource()
         self.redis = redis or ModelRedis()
+        self.boots = 1
         self.core = Core(self.source, "boot-1")
         self.time = 1000.0
         self.wake_at: float | None = None
@@ -157,6 +158,15 @@ class World:
         """Both."""
         self.happen(Opened(WRITER_PROJECTOR))
         self.happen(Opened(PROJECTOR_GATEWAY))
+
+    def reboot(self) -> None:
+        """The process is killed and another one starts; links and server are still to come."""
+        self.boots += 1
+        self.core = Core(self.source, f"boot-{self.boots}")
+        self.wake_at = None
+        self.following.clear()
+        self._sessions.clear()
+        self.open_links()
 
     def redis_up(self) -> None:
         """The supervisor announces the server."""

@@ -125,6 +125,33 @@ def test_what_cannot_be_carried_on_from_is_cleared(change, reason: str) -> None:
     assert any(reason in told.reason for told in second.told(Projection))
 
 
+@pytest.mark.parametrize("missing", [1, 2, 3])
+def test_a_mark_that_moved_past_a_refused_command_is_not_believed(missing: int) -> None:
+    first = World(filled((1, 2), (1,), (1,))).start()
+    del first.redis.streams[b"s:1"][missing]
+    second = World(first.source, first.redis).start()
+    assert second.is_mirrored()
+    assert second.projection.rebuilds == 1
+
+
+def test_a_stream_that_is_gone_is_not_believed_to_be_empty() -> None:
+    first = World(filled((1, 2))).start()
+    del first.redis.streams[b"s:2"]
+    second = World(first.source, first.redis).start()
+    assert second.is_mirrored()
+    assert second.projection.rebuilds == 1
+
+
+def test_a_projector_killed_before_it_read_a_refusal_leaves_no_hole() -> None:
+    first = World(filled((1,))).start()
+    first.redis.refuse(b"XADD", skip=1)
+    for _ in range(4):
+        first.commit(1, 2)
+    second = World(first.source, first.redis).start()
+    assert second.is_mirrored()
+    assert second.projection.rebuilds == 1
+
+
 def test_commits_without_rows_do_not_stop_recovery() -> None:
     first = World(filled((1,))).start()
     first.source.commits += [[], []]

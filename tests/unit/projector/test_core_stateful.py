@@ -27,24 +27,34 @@ class Gateway:
     """What a gateway concludes from what it is told; fails where it would go wrong."""
 
     def __init__(self) -> None:
-        self.tops: dict[int, int] | None = None
+        self.epoch = ("", 0)
+        self.tops: dict[int, int] = {}
+        self.ready = False
         self.commit_id = 0
 
     def take(self, message: object) -> None:
         if isinstance(message, Projection):
-            self.tops = None
+            self.ready = message.ready
+            assert bool(message.reason) != message.ready
             if message.ready:
-                assert message.socket_path
-                self.tops = {top.channel_id: top.top for top in message.channels}
-                self.commit_id = message.commit_id
-            else:
-                assert message.reason
-        elif isinstance(message, Visible) and self.tops is not None:
+                self._start(message)
+        elif isinstance(message, Visible) and self.ready:
             assert message.commit_id > self.commit_id
             self.commit_id = message.commit_id
             for shown in message.messages:
                 assert shown.seq == self.tops.get(shown.channel_id, 0) + 1
                 self.tops[shown.channel_id] = shown.seq
+
+    def _start(self, projection: Projection) -> None:
+        assert projection.socket_path
+        tops: dict[int, int] = {top.channel_id: top.top for top in projection.channels}
+        epoch = (projection.boot, projection.rebuilds)
+        if projection.rebuilds and epoch != self.epoch:
+            self.epoch = epoch
+        else:  # the streams go on from what they were
+            assert projection.commit_id >= self.commit_id
+            assert all(tops[channel] >= top for channel, top in self.tops.items())
+        self.tops, self.commit_id = tops, projection.commit_id
 
 
 class Projecting(RuleBasedStateMachine):
@@ -83,6 +93,13 @@ class Projecting(RuleBasedStateMachine):
         self.gateway = Gateway()
         self.read = len(self.world.sent)
         self.world.happen(Opened(PROJECTOR_GATEWAY))
+
+    @rule()
+    def projector_restarts(self) -> None:
+        self.world.reboot()
+        self.greeted = False
+        if self.up:
+            self.world.redis_up()
 
     @precondition(lambda self: not self.up)
     @rule()
@@ -150,7 +167,7 @@ class Projecting(RuleBasedStateMachine):
         assert world.is_mirrored()
         assert world.told(Readiness)[-1].ready
         self.gateway_can_follow()
-        assert self.gateway.tops is not None
+        assert self.gateway.ready
 
 
 TestProjecting = Projecting.TestCase

@@ -1,0 +1,144 @@
+"""Reads stop at their bounds, and say so."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentbus.errors import Unavailable
+from agentbus.mirror import read
+from agentbus.mirror.read import Page
+from agentbus.mirror.resp import Command, Refused, Reply
+from agentbus.model.ids import ChannelId, Seq
+from tests.support.model_redis import ModelRedis, Session
+
+CHANNEL = ChannelId(1)
+SENT = b'{"sent_at":"2026-11-30T16:40:27.123Z"}'
+
+
+def stream(sizes: list[int], first: int = 1) -> Session:
+    session = ModelRedis().connect()
+    for number, size in enumerate(sizes, start=first):
+        identity = b"%d-0" % number
+        session.run((b"XADD", b"s:1", identity, b"e", b"x" * size, b"s", b"%d" % (number % 3)))
+    return session
+
+
+def after(session: Session, position: int, count: int, max_bytes: int) -> Page:
+    reading = read.after(session, CHANNEL, Seq(position), count=count, max_bytes=max_bytes)
+    return asyncio.run(reading)
+
+
+def seqs(page: Page) -> list[int]:
+    return [entry.seq for entry in page.entries]
+
+
+def bounded(sizes: list[int], count: int, max_bytes: int) -> int:
+    """How many of these a read returns: written anew, as plainly as can be."""
+    taken = 0
+    while taken < len(sizes) and taken < count:
+        if taken and sum(sizes[: taken + 1]) > max_bytes:
+            break
+        taken += 1
+    return taken
+
+
+@given(
+    st.lists(st.integers(0, 400), max_size=120),
+    st.integers(0, 130),
+    st.integers(1, 130),
+    st.integers(1, 20_000),
+)
+def test_a_read_forward_takes_what_fits(
+    sizes: list[int], position: int, count: int, max_bytes: int
+) -> None:
+    page = after(stream(sizes), position, count, max_bytes)
+    rest = sizes[position:]
+    taken = bounded(rest, count, max_bytes)
+    assert seqs(page) == list(range(position + 1, position + 1 + taken))
+    assert page.more == (taken < len(rest))
+    assert [len(entry.envelope) for entry in page.entries] == rest[:taken]
+    assert all(entry.session_id == entry.seq % 3 for entry in page.entries)
+
+
+@given(
+    st.lists(st.integers(0, 400), max_size=120),
+    st.none() | st.integers(1, 130),
+    st.integers(1, 130),
+    st.integers(1, 20_000),
+)
+def test_a_read_backward_takes_the_newest_that_fit_in_stream_order(
+    sizes: list[int], position: int | None, count: int, max_bytes: int
+) -> None:
+    edge = None if position is None else Seq(position)
+    page = asyncio.run(read.before(stream(sizes), CHANNEL, edge, count=count, max_bytes=max_bytes))
+    rest = sizes if position is None else sizes[: position - 1]
+    taken = bounded(rest[::-1], count, max_bytes)
+    assert seqs(page) == list(range(len(rest) - taken + 1, len(rest) + 1))
+    assert page.more == (taken < len(rest))
+
+
+def test_an_entry_larger_than_the_bytes_allowed_comes_alone() -> None:
+    page = after(stream([5000, 10, 10]), 0, 10, 100)
+    assert (seqs(page), page.more) == ([1], True)
+
+
+def test_a_stream_that_does_not_exist_is_empty() -> None:
+    page = after(ModelRedis().connect(), 0, 10, 100)
+    assert (page.entries, page.more) == ([], False)
+
+
+class Counting:
+    """A connection that remembers how much it was asked for at once."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.counts: list[int] = []
+
+    async def request(self, *commands: Command) -> list[Reply]:
+        self.counts.append(int(commands[0][-1]))
+        return await self.session.request(*commands)
+
+
+def test_small_messages_are_read_in_few_steps() -> None:
+    connection = Counting(stream([1000] * 600))
+    page = asyncio.run(read.after(connection, CHANNEL, Seq(0), count=256, max_bytes=1 << 22))
+    assert len(page.entries) == 256
+    assert connection.counts == [16, 128, 113]
+
+
+def test_large_messages_are_not_read_far_beyond_the_bound() -> None:
+    connection = Counting(stream([60_000] * 100))
+    page = asyncio.run(read.after(connection, CHANNEL, Seq(0), count=256, max_bytes=1_200_000))
+    assert len(page.entries) == 20
+    assert sum(connection.counts) <= 22
+
+
+def test_a_refused_read_is_unavailable() -> None:
+    redis = ModelRedis()
+    redis.refuse(b"XRANGE")
+    with pytest.raises(Unavailable, match="refused by the test"):
+        after(redis.connect(), 0, 10, 100)
+
+
+def test_a_survey_tells_what_a_stream_holds() -> None:
+    session = stream([10, 10], first=4)
+    session.run((b"XADD", b"s:1", b"6-0", b"e", SENT, b"s", b"1"))
+    replies = session.run_all(read.survey(CHANNEL))
+    top = read.surveyed(CHANNEL, replies)
+    assert (top.count, top.oldest, top.top) == (3, 4, 6)
+    assert top.newest_at == "2026-11-30T16:40:27.123Z"
+
+
+def test_a_survey_of_nothing_is_all_zero() -> None:
+    replies = ModelRedis().connect().run_all(read.survey(CHANNEL))
+    top = read.surveyed(CHANNEL, replies)
+    assert (top.count, top.oldest, top.top, top.newest_at) == (0, 0, 0, "")
+
+
+def test_a_refused_survey_is_unavailable() -> None:
+    with pytest.raises(Unavailable):
+        read.surveyed(CHANNEL, [Refused("LOADING"), [], []])

@@ -1,0 +1,89 @@
+"""A batch is all there or is known not to be."""
+
+from __future__ import annotations
+
+from agentbus.mirror import keys, write
+from agentbus.mirror.write import Mark
+from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
+from agentbus.wire.links import RowInserted
+from tests.support.model_redis import ModelRedis
+
+MARK = Mark(b"bus-1", b"1.1", b"4")
+
+
+def row(channel: int, seq: int) -> RowInserted:
+    return RowInserted(ChannelId(channel), Seq(seq), SessionId(7), b'{"n":%d}' % seq)
+
+
+def prepared() -> ModelRedis:
+    redis = ModelRedis()
+    redis.connect().run_all(write.clear(MARK))
+    return redis
+
+
+def test_a_batch_adds_the_rows_and_moves_the_mark() -> None:
+    redis = prepared()
+    session = redis.connect()
+    replies = session.run_all(
+        write.batch(MARK, MARK.at(CommitId(6)), [row(1, 1), row(2, 1), row(1, 2)])
+    )
+    assert write.refusal(replies, MARK) is None
+    assert redis.envelopes(b"s:1") == [(1, b'{"n":1}'), (2, b'{"n":2}')]
+    assert redis.streams[b"s:2"][1] == [b"e", b'{"n":1}', b"s", b"7"]
+    assert write.recalled(session.run(write.RECALL)) == MARK.at(CommitId(6))
+
+
+def test_a_batch_on_other_contents_is_found_out() -> None:
+    redis = prepared()
+    replies = redis.connect().run_all(write.batch(MARK.at(CommitId(3)), MARK, [row(1, 1)]))
+    reason = write.refusal(replies, MARK.at(CommitId(3)))
+    assert reason == "the contents of Redis were changed by somebody else"
+
+
+def test_a_refused_command_in_the_middle_is_found_out() -> None:
+    redis = prepared()
+    replies = redis.connect().run_all(write.batch(MARK, MARK, [row(1, 2), row(1, 1)]))
+    assert "equal or smaller" in str(write.refusal(replies, MARK))
+
+
+def test_a_transaction_that_was_not_carried_out_is_found_out() -> None:
+    redis = prepared()
+    redis.out_of_memory = True
+    replies = redis.connect().run_all(write.batch(MARK, MARK, [row(1, 2)]))
+    assert "OOM" in str(write.refusal(replies, MARK))
+    assert write.refusal([b"OK", b"QUEUED", None], MARK) == (
+        "Redis did not carry out a transaction"
+    )
+
+
+def test_clearing_leaves_the_mark_alone() -> None:
+    redis = prepared()
+    session = redis.connect()
+    session.run_all(write.batch(MARK, MARK, [row(1, 1)]))
+    replies = session.run_all(write.clear(MARK.rebuilding(0)))
+    assert write.refusal(replies, None) is None
+    assert redis.streams == {}
+    assert redis.hashes == {
+        keys.META: {b"instance": b"bus-1", b"schema": b"1.1", b"commit_id": b"rebuilding-0"}
+    }
+
+
+def test_a_mark_in_the_middle_of_a_rebuild_has_no_commit() -> None:
+    assert MARK.commit_id == 4
+    assert MARK.rebuilding(12).commit_id is None
+
+
+def test_a_mark_that_is_incomplete_is_none() -> None:
+    assert write.recalled([b"bus-1", None, b"4"]) is None
+    assert write.recalled([None, None, None]) is None
+    redis = ModelRedis()
+    redis.refuse(b"HMGET", "WRONGTYPE Operation against a key")
+    assert write.recalled(redis.run(write.RECALL)) is None
+
+
+def test_another_bus_in_a_mark_is_written_whole() -> None:
+    redis = prepared()
+    other = Mark(b"bus-2", b"1.1", b"0")
+    session = redis.connect()
+    session.run_all(write.batch(MARK, other, []))
+    assert write.recalled(session.run(write.RECALL)) == other
