@@ -75,11 +75,10 @@ def _facts(snapshot: Snapshot) -> Table:
     return grid
 
 
-def _totals(totals: dict[str, int | None]) -> str:
-    known = {name: value for name, value in totals.items() if value is not None}
+def _totals(totals: dict[str, int]) -> str:
     shown = ("messages", "accepted", "delivered", "evicted", "rejected", "memories")
     names = {"messages": "stored"}
-    return ", ".join(f"{known[key]:,} {names.get(key, key)}" for key in shown if key in known)
+    return ", ".join(f"{totals[key]:,} {names.get(key, key)}" for key in shown if key in totals)
 
 
 def _budget(budget: Budget | None, used: int) -> str:

@@ -93,7 +93,6 @@ class Snapshot(msgspec.Struct, frozen=True):
 
     version: str = ""
     state: str = "stopped"
-    instance: str | None = ""
     uptime_s: float = 0.0
     config_path: str = ""
     processes: list[Process] = []
@@ -101,12 +100,21 @@ class Snapshot(msgspec.Struct, frozen=True):
     redis: Redis | None = None
     sqlite: Sqlite | None = None
     budgets: dict[str, Budget] = {}
-    totals: dict[str, int | None] = {}
+    totals: dict[str, int] = {}
     sessions: list[Session] = []
     channels: list[Channel] = []
     warnings: list[str] = []
 
 
 def read(document: dict[str, Any]) -> Snapshot:
-    """Raises msgspec.ValidationError where a member is of another type than documented."""
-    return msgspec.convert(document, Snapshot)
+    """null means not known, and is read as if it were absent.
+
+    Raises msgspec.ValidationError where a member is of another type than documented.
+    """
+    return msgspec.convert(_known(document), Snapshot)
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _known(member) for key, member in value.items() if member is not None}
+    return [_known(item) for item in value] if isinstance(value, list) else value

@@ -6,10 +6,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from struct_values import members, of_struct
 
 from agentbus.wire import links
 from agentbus.wire.framing import FrameDecoder, encode
+from tests.support.struct_values import members, of_struct
 
 UNIONS = {
     name: getattr(links, name)

@@ -6,13 +6,13 @@ import typing
 import msgspec
 import pytest
 from hypothesis import given
-from struct_values import of_struct
 
 from agentbus.errors import NotFound
 from agentbus.model.message import Message
 from agentbus.wire import rpc
 from agentbus.wire.error_codes import to_rpc
 from agentbus.wire.rpc import METHODS, NOTIFICATIONS, Params, Reply, Request
+from tests.support.struct_values import of_struct
 
 SHAPES = {
     kind.__name__: kind
