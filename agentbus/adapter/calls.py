@@ -34,7 +34,8 @@ PATIENCE_SECONDS: Final = 10.0
 """What a recv grants the daemon to start and to register, however short its own wait is."""
 
 SYNC_SECONDS: Final = 2.0
-SYNC_PAUSE: Final = 0.01
+FIRST_SYNC_PAUSE: Final = 0.002
+LONGEST_SYNC_PAUSE: Final = 0.05
 FRESH_SECONDS: Final = 0.3
 """A claim or epoch so young may have deliveries on their way that nobody knows of."""
 
@@ -68,6 +69,11 @@ class Call(msgspec.Struct, eq=False):
     problem: AgentbusError | None = None
     synced: bool = False
     """A recv whose time is over knows that nothing is on its way."""
+
+    target: int | None = None
+    """The commit that has to be visible for that, if it is by `sync_by`."""
+
+    sync_by: float = 0.0
 
 
 class Handoff(msgspec.Struct, frozen=True, eq=False):
@@ -103,10 +109,11 @@ class Calls:
         self, number: int, session: Session, wish: Operation | Receive | Who, now: float
     ) -> None:
         """A new call."""
-        deadline = now + RETRY_SECONDS
+        call = Call(number, session, wish, now + RETRY_SECONDS)
         if isinstance(wish, Receive):
-            deadline = max(wish.until + SYNC_SECONDS, now + PATIENCE_SECONDS)
-        self.open[number] = Call(number, session, wish, deadline)
+            call.deadline = max(wish.until + SYNC_SECONDS, now + PATIENCE_SECONDS)
+            call.pause = FIRST_SYNC_PAUSE
+        self.open[number] = call
 
     def remove(self, number: int) -> None:
         """Nobody wants the answer any more; what the daemon was asked it still does."""
@@ -122,7 +129,8 @@ class Calls:
         """What was asked is asked again, unless the daemon was stopped on purpose."""
         self._requests.clear()
         for call in list(self.open.values()):
-            call.request = None
+            call.request = call.target = None
+            call.synced = False
             if may_return:
                 continue
             if isinstance(call.wish, Receive):
@@ -244,10 +252,14 @@ class Calls:
         lagging = False
         if isinstance(result, HeartbeatResult):
             self._link.daemon_state = result.state
+            if call.target is None:
+                call.target, call.sync_by = result.accepted, now + SYNC_SECONDS
             fresh = call.session.fresh_at + FRESH_SECONDS > now
             lagging = fresh if result.lagging is None else result.lagging
-        if lagging and now < call.deadline - SYNC_SECONDS / 2:
-            call.retry_at = now + SYNC_PAUSE
+            lagging = lagging or result.visible < call.target
+        if lagging and now < call.sync_by:
+            call.retry_at = now + call.pause
+            call.pause = min(2 * call.pause, LONGEST_SYNC_PAUSE)
         else:
             call.synced = True
 

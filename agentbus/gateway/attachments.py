@@ -104,6 +104,8 @@ class Attachments:
             attachments=list[str](alive),
             state=self._condition.state,
             lagging=self._pusher.is_behind(connection),
+            accepted=self._condition.committed,
+            visible=self._condition.visible,
         )
         self._out.answer(call, result)
         for attachment in connection.attachments.values():

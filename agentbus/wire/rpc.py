@@ -127,11 +127,15 @@ class HeartbeatResult(Params, frozen=True):
     `state` is as in `HelloResult`. `lagging` tells that a subscription of this connection has
     messages in its stream that were not delivered yet although its window has room: an adapter with
     an empty buffer then asks again shortly, before it says that there is nothing. None: not known.
+    It also waits until `visible` has come to where `accepted` was when it asked first (both are
+    commit numbers): then what anybody had sent before is in its buffer.
     """
 
     attachments: list[str]
     state: str = "ready"
     lagging: bool | None = None
+    accepted: int = 0
+    visible: int = 0
 
 
 class Empty(Params, frozen=True):
