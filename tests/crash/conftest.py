@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from daemon import Daemon
+
+from tests.support.daemon import Daemon
 
 
 @pytest.fixture

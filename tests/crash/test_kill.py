@@ -10,10 +10,11 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-import audit
 import pytest
-from daemon import Daemon
-from traffic import Traffic
+
+from tests.support import audit
+from tests.support.daemon import Daemon
+from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.timeout(300)
 

@@ -9,7 +9,8 @@ from contextlib import closing
 from typing import Any
 
 import msgspec
-from traffic import CHANNELS, Reader, Sender
+
+from tests.support.traffic import CHANNELS, Reader, Sender
 
 
 def database(path: str, senders: Iterable[Sender]) -> dict[str, list[dict[str, Any]]]:

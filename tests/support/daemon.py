@@ -18,10 +18,10 @@ from typing import Any
 
 import msgspec
 import psutil
-from peers import Peer
 
 from agentbus import config
 from agentbus.runtime.paths import locate
+from tests.support.peers import Peer
 
 BOUND = 30.0
 """Seconds after which an event that a test waits for counts as missing."""

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from daemon import Daemon
-from stdio import Adapter, ToolError
+from tests.support.daemon import Daemon
+from tests.support.stdio import Adapter, ToolError
 
 CHANNELS = ("general", "crash/other")
 BOUND = 60.0

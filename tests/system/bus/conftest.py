@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from daemon import Daemon
+
+from tests.support.daemon import Daemon
 
 FAST = {"send_messages_per_second": 10000, "send_kib_per_second": 65536}
 """Rates that a test's burst does not meet."""

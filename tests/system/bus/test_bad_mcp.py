@@ -6,8 +6,9 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from daemon import Daemon
-from stdio import Adapter, ToolError
+
+from tests.support.daemon import Daemon
+from tests.support.stdio import Adapter, ToolError
 
 KIB = 1024
 
@@ -29,14 +30,15 @@ def number_of(answer: dict[str, Any]) -> int:
     return code
 
 
-@pytest.mark.parametrize(
-    "line",
-    [b"hello", b'{"jsonrpc":"2.0","id":1,', b"\xff\xfe", b"\0"],
-    ids=["text", "half an object", "no UTF-8", "NUL"],
-)
+@pytest.mark.parametrize("line", [b"hello", b"\xff\xfe", b"\0"], ids=["text", "no UTF-8", "NUL"])
 def test_a_line_that_is_not_json_is_a_parse_error(adapter: Adapter, line: bytes) -> None:
     adapter.write(line + b"\n")
     assert number_of(adapter.answer(None)) == -32700
+
+
+def test_a_broken_line_is_answered_by_its_id_where_that_can_be_read(adapter: Adapter) -> None:
+    adapter.write(b'{"jsonrpc":"2.0","id":"broken","method":"tools/call","params":{"na\n')
+    assert number_of(adapter.answer("broken")) == -32700
 
 
 def test_a_line_of_nine_mib_is_refused_and_thrown_away(adapter: Adapter) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from daemon import Daemon
-from stdio import Adapter
+from tests.support.daemon import Daemon
+from tests.support.stdio import Adapter
 
 ADAPTERS = 20
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from daemon import Daemon
-from stdio import Adapter
+from tests.support.daemon import Daemon
+from tests.support.stdio import Adapter
 
 
 def session(bus: Daemon, name: str, agent: str = "Sam") -> Adapter:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from daemon import Daemon
-from stdio import Adapter
+from tests.support.daemon import Daemon
+from tests.support.stdio import Adapter
 
 WINDOW = 256
 MORE = 3 * WINDOW
