@@ -21,9 +21,13 @@ from agentbus.errors import AgentbusError, InternalError, RedisIncompatible
 from agentbus.model.ports import Instant
 from agentbus.runtime import exits
 from agentbus.supervisor import events as ev
-from agentbus.supervisor.handover import End, Handover
+from agentbus.supervisor.handover import Handover
+from agentbus.supervisor.liveness import Liveness
+from agentbus.supervisor.outbox import Outbox
 from agentbus.supervisor.process import Process
-from agentbus.supervisor.services import GRACE, REDIS, Service, ends
+from agentbus.supervisor.redis_care import HELD_LIMIT, RedisCare
+from agentbus.supervisor.roster import Roster
+from agentbus.supervisor.services import GRACE, Service, ends
 from agentbus.supervisor.states import State
 from agentbus.wire.error_codes import Failure, to_failure
 from agentbus.wire.events import Exit, WakeAt, Woke
@@ -32,7 +36,6 @@ from agentbus.wire.links import (
     FromChild,
     Ping,
     Pong,
-    Processes,
     ProcessInfo,
     Ready,
     RedisDown,
@@ -43,19 +46,10 @@ from agentbus.wire.links import (
     Taken,
 )
 
-TICK: Final = 1.0
-TICKS_PER_PING: Final = 2
-LATE: Final = 1.0
-"""A tick that comes later than this tells that we were stopped or suspended ourselves."""
-
 PROBE: Final = 0.01
 HELD_RETRY: Final = 0.1
-HELD_LIMIT: Final = 60.0
 SILENT_GRACE: Final = 1.0
 """Seconds from the end of a child's control link to the end of the child."""
-
-KEPT: Final = frozenset({0, -9, -15})
-"""Ends of Redis that say nothing against its snapshot; any other may be the snapshot's fault."""
 
 
 class RedisFacts(msgspec.Struct, frozen=True):
@@ -71,59 +65,53 @@ class Core:
     def __init__(
         self, services: Sequence[Service], pid: int, redis: RedisFacts, logs: Mapping[str, str]
     ) -> None:
-        self._services = {service.name: service for service in services}
-        self._processes = {name: Process(name) for name in self._services}
-        self._redis = self._processes[REDIS] = Process(REDIS, beats=False)
+        self._roster = Roster(services)
+        self._redis = self._roster.redis
+        self._care = RedisCare()
+        self._liveness = Liveness(self._roster)
+        self._outbox = Outbox(self._roster)
         self._handover = Handover(ends(services))
         self._pid = pid
         self._facts = redis
         self._logs = logs
         self._now = Instant(0.0, 0.0)
         self._started_at = 0.0
-        self._effects: list[ev.Effect] = []
-        self._tick = 0.0
-        self._ticks = 0
         self._ready = False
         self._stopping = False
         self._failure: Failure | None = None
-        self._keep_snapshot = True
-        self._held_since: float | None = None
-        self._complaint: Failure | None = None
-        self._listed: list[ProcessInfo] = []
 
     def handle(self, event: ev.Event, now: Instant) -> list[ev.Effect]:
         """The one way in."""
         self._now = now
-        self._effects = []
         self._dispatch(event)
-        self._list_processes()
-        self._effects.append(WakeAt(self._next_wake()))
-        return self._effects
+        self._outbox.tell_processes(ProcessInfo("supervisor", self._pid, self._started_at, 0))
+        self._outbox.add(WakeAt(self._next_wake()))
+        return self._outbox.take()
 
     def _dispatch(self, event: ev.Event) -> None:  # noqa: C901 - one flat match
         match event:
             case ev.Started():
                 self._start()
             case ev.Forked(name, pid, socket_path):
-                self._forked(self._processes[name], pid, socket_path)
+                self._forked(self._roster[name], pid, socket_path)
             case ev.ForkFailed(name, reason):
-                self._note("warn", "start_failed", name=name, reason=reason)
-                self._lost(self._processes[name], was_ready=False, how=reason)
+                self._outbox.note("warn", "start_failed", name=name, reason=reason)
+                self._lost(self._roster[name], was_ready=False, how=reason)
             case ev.RedisHeld(pid):
                 self._redis_held(pid)
             case ev.RedisListens(pid):
                 self._redis_listens(pid)
             case ev.Died(name, pid, status):
-                self._died(self._processes[name], pid, status)
+                self._died(self._roster[name], pid, status)
             case ev.Said(name, message):
-                self._said(self._processes[name], message)
+                self._said(self._roster[name], message)
             case ev.FellSilent(name, pid):
-                self._fell_silent(self._processes[name], pid)
+                self._fell_silent(self._roster[name], pid)
             case ev.Observed(states):
                 for name, state in states.items():
-                    self._processes[name].seen(state, now=self._now.monotonic)
+                    self._roster[name].seen(state, self._now.monotonic)
             case ev.StopSignal(number):
-                self._note("info", "stop_asked", signal=number)
+                self._outbox.note("info", "stop_asked", signal=number)
                 self._stop()
             case Woke():
                 self._woke()
@@ -134,62 +122,65 @@ class Core:
 
     def _start(self) -> None:
         self._started_at = self._now.wall
-        self._tick = self._now.monotonic + TICK
-        for process in self._processes.values():
+        self._liveness.start(self._now.monotonic)
+        for process in self._roster:
             self._launch(process)
 
     def _launch(self, process: Process) -> None:
         process.due = None
         if process is self._redis:
-            self._effects.append(ev.StartRedis(self._keep_snapshot))
+            self._outbox.add(ev.StartRedis(self._care.keep_snapshot))
             return
-        serving = frozenset(p.name for p in self._processes.values() if p.serving)
+        serving = self._roster.serving()
         given, dropped = self._handover.fork(process.name, serving)
-        self._drop(dropped)
-        self._effects.append(ev.Fork(process.name, given))
+        self._outbox.drop(dropped)
+        self._outbox.add(ev.Fork(process.name, given))
         for name in sorted(serving):
             self._hand_next(name)
 
+    def _hand_next(self, name: str) -> None:
+        end = self._handover.due(name)
+        if end is not None:
+            self._outbox.add(ev.HandEnd(end))
+
     def _forked(self, process: Process, pid: int, socket_path: str) -> None:
         process.forked(pid, socket_path, self._now)
-        self._note("info", "started", name=process.name, child=pid)
+        self._outbox.note("info", "started", name=process.name, child=pid)
         if self._stopping:
             self._condemn(process, "stopping")
         elif process is self._redis:
-            self._keep_snapshot, self._held_since = True, None
-        elif self._services[process.name].told_redis and self._redis.state is State.READY:
-            self._tell(process, self._redis_up())
+            self._care.started()
+        elif self._roster.services[process.name].told_redis and self._redis.state is State.READY:
+            self._outbox.tell(process, self._redis_up())
 
     def _became_ready(self, process: Process) -> None:
         if process.state is not State.STARTING:
             return
         process.move(State.READY)
-        self._note("info", "ready", name=process.name)
-        needed = [name for name, service in self._services.items() if service.needed]
-        if not self._ready and all(self._processes[n].state is State.READY for n in needed):
+        self._outbox.note("info", "ready", name=process.name)
+        if not self._ready and self._roster.complete():
             self._ready = True
-            self._effects.append(ev.ReportReady())
+            self._outbox.add(ev.ReportReady())
 
     # ---- Redis
 
     def _redis_held(self, pid: int) -> None:
-        now = self._now.monotonic
-        if self._held_since is None:
-            self._held_since = now
-            self._note("warn", "redis_held", child=pid)
-        if now - self._held_since > HELD_LIMIT:
+        seconds = self._care.held(self._now.monotonic)
+        if seconds == 0:
+            self._outbox.note("warn", "redis_held", child=pid)
+        if seconds > HELD_LIMIT:
             self._fail(
                 InternalError(
                     f"a Redis of an earlier daemon (pid {pid}) does not end; end it and start again"
                 )
             )
         elif not self._stopping:
-            self._redis.due = now + HELD_RETRY
+            self._redis.due = self._now.monotonic + HELD_RETRY
 
     def _redis_listens(self, pid: int) -> None:
         if self._redis.pid == pid and self._redis.state is State.STARTING:
             self._became_ready(self._redis)
-            self._tell_redis(self._redis_up())
+            self._outbox.tell_redis(self._redis_up())
 
     def _redis_up(self) -> RedisUp:
         redis = self._redis
@@ -198,12 +189,13 @@ class Core:
     def _redis_unfit(self, pid: int, failure: Failure, *, fatal: bool) -> None:
         if self._redis.pid != pid or not self._redis.serving:
             return
-        self._note("warn", "redis_unfit", code=failure.code, text=failure.message, fatal=fatal)
+        self._outbox.note(
+            "warn", "redis_unfit", code=failure.code, text=failure.message, fatal=fatal
+        )
         if fatal:
             self._fail_with(failure)
             return
-        self._complaint = failure
-        self._keep_snapshot = False
+        self._care.unfit(failure)
         self._condemn(self._redis, "unfit")
 
     # ---- what children say
@@ -219,12 +211,12 @@ class Core:
                 if self._handover.taken(process.name, link, number):
                     self._hand_next(process.name)
             case StopRequested():
-                self._note("info", "stop_asked", name=process.name)
+                self._outbox.note("info", "stop_asked", name=process.name)
                 self._stop()
             case RedisUnfit(pid, fatal, failure):
                 self._redis_unfit(pid, failure, fatal=fatal)
             case Failing(failure):
-                self._note("error", "child_failing", name=process.name, code=failure.code)
+                self._outbox.note("error", "child_failing", name=process.name, code=failure.code)
                 self._fail_with(failure)
             case _:
                 assert_never(message)
@@ -240,7 +232,7 @@ class Core:
         if process.pid != pid or not process.alive:
             return
         expected = self._stopping and status == 0
-        self._note(
+        self._outbox.note(
             "info" if expected else "warn",
             "died",
             name=process.name,
@@ -252,14 +244,14 @@ class Core:
         process.move(State.ABSENT)
         process.deadline = None
         if process is self._redis:
-            self._keep_snapshot = self._keep_snapshot and status in KEPT
-            self._tell_redis(RedisDown(f"the server ended with {_spoken(status)}"))
+            self._care.ended(status)
+            self._outbox.tell_redis(RedisDown(f"the server ended with {_spoken(status)}"))
         self._lost(process, was_ready=was_ready, how=_spoken(status))
 
     def _lost(self, process: Process, *, was_ready: bool, how: str) -> None:
         """A process is not there; decides what follows."""
         if process is not self._redis:
-            self._drop(self._handover.died(process.name))
+            self._outbox.drop(self._handover.died(process.name))
         if self._stopping:
             self._stop_next()
             return
@@ -275,17 +267,17 @@ class Core:
         log = self._logs.get(process.name, "in the data directory")
         text = f"{process.name} keeps dying, the last time with {how}; its log is {log}"
         if process is self._redis:
-            self._fail_with(self._complaint or to_failure(RedisIncompatible(text)))
-        elif self._services[process.name].needed:
+            self._fail_with(self._care.complaint or to_failure(RedisIncompatible(text)))
+        elif self._roster.services[process.name].needed:
             self._fail(InternalError(text))
         else:
-            self._note("error", "given_up", name=process.name, how=how)
+            self._outbox.note("error", "given_up", name=process.name, how=how)
 
     def _condemn(self, process: Process, why: str) -> None:
         process.move(State.CONDEMNED)
         process.deadline = None
-        self._note("warn", "killed", name=process.name, child=process.pid, why=why)
-        self._effects.append(ev.Kill(process.name, process.pid))
+        self._outbox.note("warn", "killed", name=process.name, child=process.pid, why=why)
+        self._outbox.add(ev.Kill(process.name, process.pid))
 
     # ---- stopping
 
@@ -295,105 +287,65 @@ class Core:
     def _fail_with(self, failure: Failure) -> None:
         if self._failure is None and not self._stopping:
             self._failure = failure
-            self._effects.append(ev.ReportFailure(failure))
+            self._outbox.add(ev.ReportFailure(failure))
         self._stop()
 
     def _stop(self) -> None:
         if self._stopping:
             return
         self._stopping = True
-        for process in self._processes.values():
+        for process in self._roster:
             process.due = None
         self._stop_next()
 
     def _stop_next(self) -> None:
         """Asks the next process to end, when none is on its way."""
-        order = [*reversed([self._processes[name] for name in self._services]), self._redis]
-        alive = [process for process in order if process.alive]
-        if not alive:
-            self._effects.append(Exit(exits.FAILED if self._failure else exits.OK))
-        elif alive[0].serving:
-            self._ask_to_stop(alive[0])
+        process = self._roster.next_to_stop()
+        if process is None:
+            self._outbox.add(Exit(exits.FAILED if self._failure else exits.OK))
+        elif process.serving:
+            self._ask_to_stop(process)
 
     def _ask_to_stop(self, process: Process) -> None:
         process.move(State.STOPPING)
         if process is self._redis:
             process.deadline = self._now.monotonic + GRACE
-            self._effects.append(ev.Kill(REDIS, process.pid, gently=True))
+            self._outbox.add(ev.Kill(process.name, process.pid, gently=True))
             return
-        service = self._services[process.name]
+        service = self._roster.services[process.name]
         process.deadline = self._now.monotonic + service.grace
         snapshot = service.saves_redis and self._redis.state is State.READY
-        self._effects.append(ev.Tell(process.name, Stop(snapshot=snapshot)))
+        self._outbox.add(ev.Tell(process.name, Stop(snapshot=snapshot)))
 
     # ---- time
 
     def _woke(self) -> None:
         now = self._now.monotonic
-        if now >= self._tick:
-            self._tick_now(now)
-        for process in self._processes.values():
+        if now >= self._liveness.due:
+            self._tick(now)
+        for process in self._roster:
             if process.due is not None and now >= process.due and not self._stopping:
                 self._launch(process)
             if process.deadline is not None and now >= process.deadline:
                 self._condemn(process, "deadline")
         if self._redis.state is State.STARTING:
-            self._effects.append(ev.ProbeRedis(self._redis.pid))
+            self._outbox.add(ev.ProbeRedis(self._redis.pid))
 
-    def _tick_now(self, now: float) -> None:
-        late = now - self._tick
-        for process in self._processes.values():
-            if late > LATE:
-                process.excuse(late)
-            fault = process.fault(now) if process.serving else None
-            if fault is not None:
-                self._condemn(process, fault)
-        self._effects.append(ev.Observe())
-        self._ticks += 1
-        if self._ticks % TICKS_PER_PING == 0:
-            for process in self._processes.values():
-                if process is not self._redis and process.serving:
-                    self._tell(process, Ping(self._ticks))
-        self._tick = now + TICK
+    def _tick(self, now: float) -> None:
+        self._liveness.tick(now)
+        for process, why in self._liveness.faulty(now):
+            self._condemn(process, why)
+        self._outbox.add(ev.Observe())
+        if self._liveness.pings:
+            for process, _ in self._roster.children():
+                if process.serving:
+                    self._outbox.tell(process, Ping(self._liveness.number))
 
     def _next_wake(self) -> float:
-        times = [self._tick]
-        for process in self._processes.values():
-            times += [time for time in (process.due, process.deadline) if time is not None]
+        times = [self._liveness.due, *self._roster.times()]
         if self._redis.state is State.STARTING:
             times.append(self._now.monotonic + PROBE)
         return min(times)
-
-    # ---- telling
-
-    def _list_processes(self) -> None:
-        alive = [process.info() for process in self._processes.values() if process.alive]
-        listed = [ProcessInfo("supervisor", self._pid, self._started_at, 0), *alive]
-        fresh = listed != self._listed
-        self._listed = listed
-        for name, service in self._services.items():
-            if service.told_processes and fresh:
-                self._tell(self._processes[name], Processes(listed))
-
-    def _tell_redis(self, message: RedisUp | RedisDown) -> None:
-        for name, service in self._services.items():
-            if service.told_redis:
-                self._tell(self._processes[name], message)
-
-    def _tell(self, process: Process, message: object) -> None:
-        if process.serving or process.state is State.STOPPING:
-            self._effects.append(ev.Tell(process.name, message))
-
-    def _hand_next(self, name: str) -> None:
-        end = self._handover.due(name)
-        if end is not None:
-            self._effects.append(ev.HandEnd(end))
-
-    def _drop(self, dropped: list[End]) -> None:
-        self._effects += [ev.DropEnd(end) for end in dropped]
-
-    def _note(self, level: str, action: str, **fields: object) -> None:
-        self._effects.append(ev.Note(level, action, fields))
 
 
 def _spoken(status: int) -> str:
