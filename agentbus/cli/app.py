@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from io import TextIOWrapper
 from typing import Annotated
 
 import typer
@@ -48,6 +49,9 @@ def root(
 
 def main(arguments: Sequence[str]) -> int:
     """Runs one command. An error becomes one line on stderr: its code, and what to do."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     try:
         app(list(arguments), prog_name="agentbus")
     except AgentbusError as error:

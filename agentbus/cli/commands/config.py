@@ -8,7 +8,7 @@ import msgspec
 import typer
 from rich.console import Console
 
-from agentbus.cli.options import AsJson, ConfigPath
+from agentbus.cli.options import AsJson, ConfigPath, print_json
 from agentbus.cli.settings_table import settings_table
 from agentbus.config import Configuration, load, schema
 
@@ -20,7 +20,7 @@ def show(config: ConfigPath = None, as_json: AsJson = False) -> None:
     """Print the effective settings and where each came from."""
     loaded = load(config)
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(as_document(loaded))).decode())
+        print_json(as_document(loaded))
     else:
         Console().print(settings_table(loaded))
 
@@ -28,7 +28,7 @@ def show(config: ConfigPath = None, as_json: AsJson = False) -> None:
 @app.command("schema")
 def print_schema() -> None:
     """Print the JSON schema of the configuration file."""
-    typer.echo(msgspec.json.format(msgspec.json.encode(schema())).decode())
+    print_json(schema())
 
 
 def as_document(loaded: Configuration) -> dict[str, Any]:

@@ -22,6 +22,5 @@ def daemon(
     """Start the bus unless it runs, and return when it is ready (or say why it is not)."""
     if foreground or report_fd is not None:
         raise typer.Exit(here.run(here.Arguments(str(config) if config else None, report_fd)))
-    loaded = load(config)
-    report = start(loaded.path if loaded.exists else None)
-    typer.echo(f"agentbus is running (pid {report.pid})")
+    pid = start(load(config))
+    typer.echo(f"agentbus is running (pid {pid})")

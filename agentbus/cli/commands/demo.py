@@ -14,7 +14,7 @@ from agentbus.cli.demo.script import CAST, Script
 from agentbus.cli.demo.story import Story
 from agentbus.runtime import exits
 
-ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def demo(
@@ -33,6 +33,7 @@ def demo(
         try:
             well = script.run()
         finally:
+            _no_more_interruptions()
             script.close()
     story.verdict(well=well)
     raise typer.Exit(exits.OK if well else exits.FAILED)
@@ -40,4 +41,11 @@ def demo(
 
 def _end(number: int, _frame: object) -> None:
     """Unwinds, so that everything is cleaned up."""
+    sys.stderr.write("\nagentbus demo: interrupted; cleaning up\n")
     raise SystemExit(128 + number)
+
+
+def _no_more_interruptions() -> None:
+    """Cleaning up takes a second, and has to be finished."""
+    for ending in ENDINGS:
+        signal.signal(ending, signal.SIG_IGN)

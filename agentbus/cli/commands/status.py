@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import typer
 from rich.console import Console
 
 from agentbus.cli.dashboard import dashboard
-from agentbus.cli.options import AsJson, ConfigPath
+from agentbus.cli.options import AsJson, ConfigPath, print_json
 from agentbus.cli.snapshot import read
 from agentbus.client import admin
 from agentbus.config import load
@@ -26,7 +25,7 @@ def status(config: ConfigPath = None, as_json: AsJson = False) -> None:
     except NotRunning:
         document = STOPPED
     if as_json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(document)).decode())
+        print_json(document)
     else:
         Console(highlight=False).print(dashboard(read(document)))
     raise typer.Exit(exit_code(document["state"]))

@@ -5,11 +5,12 @@ Speaks MCP as harnesses do, without an SDK, so that the demo also shows how litt
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import subprocess
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
 import msgspec
@@ -23,19 +24,18 @@ REVISION: Final = "2025-11-25"
 PATIENCE: Final = 40.0
 """Seconds to wait for an answer: more than the adapter's own retries take."""
 
+CLOSE_SECONDS: Final = 3.0
+
 _CHUNK: Final = 65536
 
 
 class Agent:
     """`name` is the persistent one; (`application`, `session`) is what a resume claims again."""
 
-    def __init__(
-        self, name: str, application: str, session: str, *, environment: Mapping[str, str]
-    ) -> None:
+    def __init__(self, name: str, application: str, session: str) -> None:
         self.name = name
         self.application = application
         self.session = session
-        self._environment = environment
         self._process: subprocess.Popen[bytes] | None = None
         self._lines = LineDecoder(MAX_LINE)
         self._answers: dict[int, dict[str, Any]] = {}
@@ -55,7 +55,6 @@ class Agent:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            env=dict(self._environment),
         )
         client = {"name": "agentbus-demo", "version": "1"}
         hello = {"protocolVersion": REVISION, "capabilities": {}, "clientInfo": client}
@@ -74,9 +73,10 @@ class Agent:
         if process is None:
             return
         if process.stdin is not None:
-            process.stdin.close()
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.close()
         try:
-            process.wait(3)
+            process.wait(CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
         self._forget(process)
@@ -147,8 +147,6 @@ class Agent:
         process.wait()
         for stream in (process.stdin, process.stdout):
             if stream is not None:
-                try:
+                with contextlib.suppress(BrokenPipeError):
                     stream.close()
-                except BrokenPipeError:
-                    continue
         self._process = None

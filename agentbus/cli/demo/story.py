@@ -9,7 +9,6 @@ import time
 from collections.abc import Iterable
 from typing import Final
 
-from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -33,7 +32,7 @@ class Story:
     def opening(self, place: str) -> None:
         """What is about to be shown."""
         self._console.print(
-            Text.assemble(("agentbus demo", "bold"), ": three agents, one bus, two crashes")
+            Text.assemble(("agentbus demo", "bold"), ": three agents, one bus, four crashes")
         )
         self._console.print(Text(f"A bus of its own in {place}; yours is not touched.", "dim"))
 
@@ -41,11 +40,12 @@ class Story:
         """A new part begins."""
         self._console.print()
         self._console.print(Text(title, "bold"))
-        self.pause(0.4)
+        self.pause(0.3)
 
     def does(self, agent: str, what: str) -> None:
         """Something an agent does, other than talking."""
         self._line(agent, Text(what))
+        self.pause(0.15)
 
     def says(self, agent: str, text: str, *, reply: bool = False) -> None:
         """A message that the bus has accepted."""
@@ -54,37 +54,36 @@ class Story:
 
     def hears(self, heard: Iterable[tuple[str, float]]) -> None:
         """Who received the last message, and how many seconds after it was sent."""
-        text = Text("heard by ", "dim")
+        text = Text.assemble(("heard by ", "dim"))
         for index, (agent, seconds) in enumerate(heard):
             text.append(", " if index else "", "dim")
             text.append(agent, self._colours[agent]).append(f" after {span(seconds)}", "dim")
         self._line("", text)
-        self.pause(0.5)
+        self.pause(0.4)
 
     def crash(self, what: str) -> None:
-        """The demo kills something."""
+        """The demo has killed something; no pause, since the bus takes none."""
         self._line("", Text.assemble(("kill -9 ", "bold red"), (what, "red")))
-        self.pause(0.3)
 
     def good(self, what: str) -> None:
         """The bus has coped."""
         self._line("", Text(what, "green"))
-        self.pause(0.4)
+        self.pause(0.2)
 
     def note(self, what: str) -> None:
         """An explanation."""
         self._line("", Text(what, "dim"))
-        self.pause(0.3)
+        self.pause(0.2)
 
     def balance(self, accounts: Iterable[Account]) -> None:
         """What became of every accepted message."""
-        table = Table(box=SIMPLE_HEAD, pad_edge=False)
-        table.add_column("AGENT", header_style="dim")
+        table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="dim")
+        table.add_column(" " * GUTTER)
         for name in ("SENT", "DUE", "RECEIVED", "LOST", "OUT OF ORDER", "REPEATED"):
-            table.add_column(name, justify="right", header_style="dim")
+            table.add_column(name, justify="right")
         for account in accounts:
             table.add_row(
-                Text(account.agent, self._colours[account.agent]),
+                Text(f"{account.agent:>{GUTTER + NAME}}", self._colours[account.agent]),
                 str(account.sent),
                 str(account.due),
                 str(account.received),
@@ -97,8 +96,12 @@ class Story:
     def verdict(self, *, well: bool) -> None:
         """The last line."""
         took = span(time.monotonic() - self._began)
+        self._console.print()
         if well:
-            text = Text.assemble(("Nothing was lost.", "bold green"), f" ({took})")
+            text = Text.assemble(
+                ("Nothing was lost.", "bold green"),
+                f" Four crashes, {took}; the demo's bus is stopped and removed.",
+            )
         else:
             text = Text("Something was lost. That is a fault of agentbus: report it.", "bold red")
         self._console.print(text)
@@ -109,15 +112,14 @@ class Story:
             time.sleep(seconds * self._pace)
 
     def _line(self, agent: str, what: Text) -> None:
+        """One entry; where it needs more lines, they are indented and end where their text ends."""
         at = f"{time.monotonic() - self._began:.2f} s"
-        head = Text(f"{at:>{GUTTER - 1}} ", "dim")
-        head.append(f" {agent:<{NAME}}", f"bold {self._colours.get(agent, '')}".strip())
-        grid = Table.grid(padding=(0, 1))
-        grid.add_column(no_wrap=True)
-        grid.add_column()
-        grid.add_row(head, what)
-        self._console.print(grid)
-        self.pause(0.15)
+        colour = self._colours.get(agent, "")
+        head = Text.assemble((f"{at:>{GUTTER - 1}}  ", "dim"), (f"{agent:<{NAME}} ", colour))
+        for line in what.wrap(self._console, self._console.width - len(head)):
+            line.rstrip()
+            self._console.print(Text.assemble(head, line))
+            head = Text(" " * len(head))
 
 
 def span(seconds: float) -> str:
