@@ -69,7 +69,7 @@ class Connection(asyncio.Protocol):
         """The reply to one command. Raises Unavailable also where Redis refuses it."""
         (reply,) = await self.request(command)
         if isinstance(reply, Refused):
-            raise Unavailable(f"Redis refused {command[0].decode()}: {reply.text}")
+            raise Unavailable(f"Redis refused {command[0].decode()}: {reply.brief}")
         return reply
 
     def close(self) -> None:

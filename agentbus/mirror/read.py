@@ -70,7 +70,7 @@ class Reading:
     def take(self, reply: Reply) -> None:
         """The reply to the last command. Raises Unavailable where Redis refused it."""
         if isinstance(reply, Refused):
-            raise Unavailable(f"Redis refused a read: {reply.text}")
+            raise Unavailable(f"Redis refused a read: {reply.brief}")
         for identity, fields in reply:
             if not self._accept(entry(identity, fields)):
                 self._more = self.done = True
@@ -169,7 +169,7 @@ def surveyed(channel: ChannelId, replies: list[Reply]) -> ChannelTop:
     """The channel as `survey` found it. Raises Unavailable where Redis refused."""
     for reply in replies:
         if isinstance(reply, Refused):
-            raise Unavailable(f"Redis refused a read: {reply.text}")
+            raise Unavailable(f"Redis refused a read: {reply.brief}")
     count, oldest, newest = replies
     if not count:
         return ChannelTop(channel, 0, Seq(0), Seq(0), "")

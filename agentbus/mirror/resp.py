@@ -28,6 +28,11 @@ class Refused(msgspec.Struct, frozen=True):
 
     text: str
 
+    @property
+    def brief(self) -> str:
+        """The text for people and logs: without the arguments that some refusals quote."""
+        return self.text.partition(", with args")[0][:200]
+
 
 def pack(commands: Iterable[Command]) -> bytes:
     """The bytes of these commands, one after the other."""

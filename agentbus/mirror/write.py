@@ -103,7 +103,7 @@ def refusal(replies: Sequence[Reply], before: Mark | None) -> str | None:
     results = replies[-1]
     for reply in (*replies, *(results if isinstance(results, list) else ())):
         if isinstance(reply, Refused):
-            return f"Redis refused a write: {reply.text}"
+            return f"Redis refused a write: {reply.brief}"
     if not isinstance(results, list):
         return "Redis did not carry out a transaction"
     if before is not None and recalled(results[0]) != before:

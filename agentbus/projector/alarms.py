@@ -18,10 +18,6 @@ class Alarms:
         """Where there is one."""
         self._set.pop(name, None)
 
-    def clear(self) -> None:
-        """Cancels all."""
-        self._set.clear()
-
     def due(self, now: float) -> list[str]:
         """The alarms that ring now, the earliest first; they are gone after this."""
         self._asked = None

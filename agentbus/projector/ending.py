@@ -61,7 +61,7 @@ class Ending:
         if isinstance(purpose, Settle):
             self._settled(server.persistence(reply))
         else:
-            self.end(f"refused: {reply.text}" if isinstance(reply, Refused) else "saved")
+            self.end(f"refused: {reply.brief}" if isinstance(reply, Refused) else "saved")
 
     def _settled(self, facts: Persistence | None) -> None:
         if facts is None or not (facts.saving or facts.changes):

@@ -325,12 +325,16 @@ class Pipeline:
             self._rebuild("the contents of Redis were changed by somebody else")
             return
         facts = server.persistence(replies[1])
-        if facts is not None and self._snapshots.is_due(facts, self._out.now):
+        if facts is None:
+            return
+        if facts.failed and not self._snapshots.failed:
+            self._out.note("warn", "snapshot_failed", hint="see the log of Redis; is a disk full?")
+        if self._snapshots.is_due(facts, self._out.now):
             self._ask([(b"BGSAVE",)], Snapshot())
 
     def _snapshot_begun(self, reply: Reply) -> None:
         if isinstance(reply, Refused):
-            self._out.note("warn", "snapshot_refused", text=reply.text)
+            self._out.note("warn", "snapshot_refused", text=reply.brief)
 
     def stop(self, stop: Stop) -> None:
         """The last commits, a snapshot, the end; without delay where Redis isn't current anyway."""

@@ -118,7 +118,7 @@ def _known(commands: Reply) -> set[bytes]:
 
 def _missing(commands: Reply) -> str | None:
     if isinstance(commands, Refused):
-        return f"it does not say which commands it has ({commands.text})"
+        return f"it does not say which commands it has ({commands.brief})"
     known = _known(commands)
     missing = [name.decode() for name in NEEDED if name not in known]
     return f"it has no {', '.join(missing)}" if missing else None
@@ -161,14 +161,16 @@ def persistence(reply: Reply) -> Persistence | None:
 
 
 class Snapshots:
-    """Decides when the server writes its snapshot."""
+    """Decides when the server writes its snapshot; `failed` is how the last one went."""
 
     def __init__(self) -> None:
+        self.failed = False
         self._earliest: float | None = None
         self._changed_at: float | None = None
 
     def is_due(self, facts: Persistence, now: float) -> bool:
         """Whether to ask for one; the answer yes counts as having asked."""
+        self.failed = facts.failed
         if self._earliest is None:
             self._earliest = now + SPACING_SECONDS
         if facts.saving or not facts.changes:

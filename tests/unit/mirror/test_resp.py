@@ -31,3 +31,8 @@ def test_what_is_no_reply_is_an_error() -> None:
 def test_commands_are_packed_one_after_the_other_with_any_bytes_in_them() -> None:
     packed = pack([(b"PING",), (b"XADD", b"k", b"\r\n\0\xff")])
     assert packed == b"*1\r\n$4\r\nPING\r\n*3\r\n$4\r\nXADD\r\n$1\r\nk\r\n$4\r\n\r\n\0\xff\r\n"
+
+
+def test_a_refusal_is_shown_without_the_arguments_it_quotes() -> None:
+    refused = Refused("ERR unknown command 'XADD', with args beginning with: 's:1' 'secret'")
+    assert refused.brief == "ERR unknown command 'XADD'"
