@@ -15,6 +15,8 @@ from agentbus.cli.snapshot import Budget, Channel, Process, Session, Snapshot
 from agentbus.cli.text import one_line
 
 STATES = {"ready": "bold green", "recovering": "bold yellow", "starting": "bold yellow"}
+ALWAYS = {"messages": "stored", "accepted": "accepted", "delivered": "delivered"}
+SOMETIMES = ("memories", "evicted", "rejected")
 UNITS = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -68,17 +70,18 @@ def _facts(snapshot: Snapshot) -> Table:
     if snapshot.sqlite is not None:
         sqlite = snapshot.sqlite
         details = f"{_budget(snapshot.budgets.get('sqlite'), sqlite.logical_bytes)}, "
-        details += f"WAL {size(sqlite.wal_bytes)}, synchronous {sqlite.synchronous}, "
-        grid.add_row("sqlite", Text(f"{details}commit {sqlite.commit_id}"))
+        details += f"WAL {size(sqlite.wal_bytes)}, synchronous {sqlite.synchronous}"
+        grid.add_row("sqlite", Text(details))
         grid.add_row("database", _outer(sqlite.path))
     grid.add_row("settings", _outer(snapshot.config_path))
     return grid
 
 
 def _totals(totals: dict[str, int]) -> str:
-    shown = ("messages", "accepted", "delivered", "evicted", "rejected", "memories")
-    names = {"messages": "stored"}
-    return ", ".join(f"{totals[key]:,} {names.get(key, key)}" for key in shown if key in totals)
+    """What is there and what happened; losses and refusals only where there were any."""
+    shown = [f"{totals[key]:,} {name}" for key, name in ALWAYS.items() if key in totals]
+    shown += [f"{totals[key]:,} {key}" for key in SOMETIMES if totals.get(key)]
+    return ", ".join(shown)
 
 
 def _budget(budget: Budget | None, used: int) -> str:

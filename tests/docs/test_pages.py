@@ -20,6 +20,7 @@ PAGES = sorted(
 )
 LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
 FENCE = re.compile(r"^```(\w*)\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"""(?:^|[\s/"(])(agentbus (?:--version|[a-z]+\b).*)""")
 PAGE = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 
 
@@ -67,7 +68,7 @@ def test_agentbus_commands_in_the_text_exist_with_the_options_shown(page):
     shell = [line for block in blocks(page, "sh") for line in block.splitlines()]
     inline = re.findall(r"`(agentbus [^`]+)`", prose(page))
     for line in [*shell, *inline]:
-        for command in re.findall(r"(?:^|[ /\"(])(agentbus (?!is |needs |and )[\w-].*)", line):
+        for command in COMMAND.findall(line):
             check_command(command.split("#")[0])
 
 

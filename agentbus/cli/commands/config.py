@@ -6,9 +6,9 @@ from typing import Any
 
 import msgspec
 import typer
-from rich.console import Console
 
-from agentbus.cli.options import AsJson, ConfigPath, print_json
+from agentbus.cli.options import AsJson, ConfigPath
+from agentbus.cli.output import print_json, show
 from agentbus.cli.settings_table import settings_table
 from agentbus.config import Configuration, load, schema
 
@@ -16,13 +16,13 @@ app = typer.Typer(help="Show settings, and what they may be.", no_args_is_help=T
 
 
 @app.command("show")
-def show(config: ConfigPath = None, as_json: AsJson = False) -> None:
+def show_settings(config: ConfigPath = None, as_json: AsJson = False) -> None:
     """Print the effective settings and where each came from."""
     loaded = load(config)
     if as_json:
         print_json(as_document(loaded))
     else:
-        Console().print(settings_table(loaded))
+        show(settings_table(loaded))
 
 
 @app.command("schema")

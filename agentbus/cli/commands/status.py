@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import typer
-from rich.console import Console
 
 from agentbus.cli.dashboard import dashboard
-from agentbus.cli.options import AsJson, ConfigPath, print_json
+from agentbus.cli.options import AsJson, ConfigPath
+from agentbus.cli.output import print_json, show
 from agentbus.cli.snapshot import read
 from agentbus.client import admin
 from agentbus.config import load
@@ -27,7 +27,7 @@ def status(config: ConfigPath = None, as_json: AsJson = False) -> None:
     if as_json:
         print_json(document)
     else:
-        Console(highlight=False).print(dashboard(read(document)))
+        show(dashboard(read(document)))
     raise typer.Exit(exit_code(document["state"]))
 
 
