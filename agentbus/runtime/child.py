@@ -23,7 +23,7 @@ import msgspec
 import uvloop
 
 from agentbus.errors import SetupError
-from agentbus.runtime import exits, logs
+from agentbus.runtime import exits, logs, tasks
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.links import ControlLink, Link
@@ -162,9 +162,15 @@ class Child:
         except Exception as error:  # noqa: BLE001 - whatever it is, the process ends now
             _log.crash("close_crashed", error)
             code = code or exits.CRASHED
+        self._close_links()
+        return code
+
+    def _close_links(self) -> None:
         for link in self._links.values():
             link.close()
-        return code
+        unused = [sock for sock, _ in self._successors.values()]
+        for sock in (*unused, *self._context.links.values()):
+            sock.close()
 
     async def _start(self, application: Application) -> None:
         try:
@@ -181,7 +187,7 @@ class Child:
             self._from_supervisor(early)
 
     async def _flush_all(self) -> None:
-        draining = [self.loop.create_task(link.drained()) for link in self._links.values()]
+        draining = [tasks.start(link.drained(), "drain") for link in self._links.values()]
         await asyncio.wait(draining, timeout=FLUSH_SECONDS)
 
     def _orphaned(self) -> None:

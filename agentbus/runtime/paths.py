@@ -17,6 +17,7 @@ and a NUL (macOS; Linux has 4 more), so a long path moves its socket to `/tmp/ag
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import stat
@@ -113,12 +114,11 @@ def prepare(paths: Paths) -> None:
 def _make(directory: str) -> None:
     try:
         os.makedirs(os.path.dirname(directory), exist_ok=True)
-        os.mkdir(directory, 0o700)
-    except FileExistsError:
-        return
+        with contextlib.suppress(FileExistsError):
+            os.mkdir(directory, 0o700)
     except OSError as error:
         raise UnsafePermissions(
-            f"{directory} cannot be made: {error.strerror}; make it yourself, with mode 700, or "
+            f"{directory} cannot be made ({error.strerror}); make it yourself, with mode 700, or "
             "choose another place"
         ) from error
 

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+import os
+import socket
+
+from agentbus.runtime import platform
+
+
+def test_the_peer_of_a_socket_is_known_by_its_user():
+    left, right = socket.socketpair()
+    with left, right:
+        assert platform.peer_uid(left) == os.getuid()
+
+
+def test_a_running_process_is_running():
+    assert platform.process_state(os.getpid()) == "running"
+
+
+def test_a_process_that_never_was_is_gone():
+    assert platform.process_state(2**22 + 1) == "gone"
+
+
+def test_other_systems_are_asked_through_psutil(monkeypatch):
+    monkeypatch.setattr(platform, "LINUX", False)
+    assert platform.process_state(os.getpid()) == "running"
+    assert platform.process_state(2**22 + 1) == "gone"
+    assert "python" in platform.command_line(os.getpid())
+    assert platform.command_line(2**22 + 1) == ""
+
+
+def test_the_command_line_of_a_process_is_known():
+    assert "pytest" in platform.command_line(os.getpid())
+    assert platform.command_line(2**22 + 1) == ""
