@@ -1,0 +1,76 @@
+"""Newline-delimited JSON, as adapters, harnesses and the daemon speak it.
+
+A line ends with LF (a CR before it is dropped) and is at most `ceiling` bytes with its LF. A longer
+one is thrown away as it comes, reported once as `Overlong`, and the next line is read as usual.
+Empty lines are nothing.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+
+class Overlong(msgspec.Struct, frozen=True):
+    """A line that passed the ceiling; `head` and `tail` are its beginning and its end, to find whom
+    to answer: some write the id first, some last."""
+
+    ceiling: int
+    head: bytes
+    tail: bytes = b""
+
+
+HEAD = 4096
+"""Bytes of an overlong line that are kept, of its beginning as of its end."""
+
+
+class LineDecoder:
+    """Cuts the byte stream of one connection into lines; keep one per connection."""
+
+    def __init__(self, ceiling: int) -> None:
+        self._ceiling = ceiling
+        self._parts: list[bytes] = []
+        self._held = 0
+        self._head = b""
+        self._tail = b""
+        self._skipping = False
+
+    @property
+    def pending(self) -> int:
+        """Bytes of a line that has not ended."""
+        return self._held
+
+    def feed(self, data: bytes) -> list[bytes | Overlong]:
+        """The lines completed by `data`, without their line ends."""
+        *ended, rest = data.split(b"\n")
+        lines: list[bytes | Overlong] = []
+        for part in ended:
+            line = self._end(part)
+            if line:
+                lines.append(line)
+        if rest:
+            self._hold(rest)
+        return lines
+
+    def _hold(self, part: bytes) -> None:
+        if self._skipping:
+            self._tail = (self._tail + part[-HEAD:])[-HEAD:]
+            return
+        self._parts.append(part)
+        self._held += len(part)
+        if self._held >= self._ceiling:
+            whole = b"".join(self._parts)
+            self._head, self._tail = whole[:HEAD], whole[-HEAD:]
+            self._forget()
+            self._skipping = True
+
+    def _end(self, part: bytes) -> bytes | Overlong:
+        self._hold(part)
+        if self._skipping:
+            self._skipping = False
+            return Overlong(self._ceiling, self._head, self._tail)
+        line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
+        self._forget()
+        return line.removesuffix(b"\r").strip(b" \t")
+
+    def _forget(self) -> None:
+        self._parts, self._held = [], 0
