@@ -14,21 +14,20 @@ from typing import cast
 import hiredis
 
 from agentbus.errors import Unavailable
-from agentbus.mirror.resp import Command, Refused, Reply, ReplyDecoder, pack
+from agentbus.mirror.resp import Command, Reply, ReplyDecoder, pack
 
 Done = Callable[[list[Reply]], None]
 Lost = Callable[[str], None]
 
 
 class _Pending:
-    """A request whose replies are not all there; `failed` is for those who wait."""
+    """A request whose replies are not all there."""
 
-    __slots__ = ("done", "failed", "replies", "wanted")
+    __slots__ = ("done", "replies", "wanted")
 
-    def __init__(self, wanted: int, done: Done, failed: Lost | None) -> None:
+    def __init__(self, wanted: int, done: Done) -> None:
         self.wanted = wanted
         self.done = done
-        self.failed = failed
         self.replies: list[Reply] = []
 
 
@@ -47,53 +46,25 @@ class Connection(asyncio.Protocol):
         return self._transport is not None
 
     def send(self, commands: Sequence[Command], done: Done) -> None:
-        """Calls `done` with one reply a command; never, where the connection is lost before."""
-        self._ask(commands, done, None)
+        """Calls `done` with one reply a command, refusals among them.
 
-    async def request(self, *commands: Command) -> list[Reply]:
-        """One reply a command, refusals among them. Raises Unavailable where it is lost."""
-        future: asyncio.Future[list[Reply]] = asyncio.get_running_loop().create_future()
-
-        def answer(replies: list[Reply]) -> None:
-            if not future.done():
-                future.set_result(replies)
-
-        def fail(reason: str) -> None:
-            if not future.done():
-                future.set_exception(Unavailable(reason))
-
-        self._ask(commands, answer, fail)
-        return await future
-
-    async def demand(self, command: Command) -> Reply:
-        """The reply to one command. Raises Unavailable also where Redis refuses it."""
-        (reply,) = await self.request(command)
-        if isinstance(reply, Refused):
-            raise Unavailable(f"Redis refused {command[0].decode()}: {reply.brief}")
-        return reply
+        It is never called where the connection is lost before: `lost` is.
+        """
+        if self._transport is not None:
+            self._pending.append(_Pending(len(commands), done))
+            self._transport.write(pack(commands))
 
     def close(self) -> None:
-        """Ends it quietly; whoever waits gets Unavailable."""
+        """Ends it quietly."""
         self._lost = None
-        self._end("the connection to Redis was closed")
-
-    def _ask(self, commands: Sequence[Command], done: Done, failed: Lost | None) -> None:
-        if self._transport is None:
-            if failed is not None:
-                failed("there is no connection to Redis")
-            return
-        self._pending.append(_Pending(len(commands), done, failed))
-        self._transport.write(pack(commands))
+        self._end("closed")
 
     def _end(self, reason: str) -> None:
         transport, self._transport = self._transport, None
         if transport is None:
             return
         transport.abort()
-        pending, self._pending = self._pending, deque()
-        for request in pending:
-            if request.failed is not None:
-                request.failed(reason)
+        self._pending.clear()
         if self._lost is not None:
             self._lost(reason)
 
@@ -113,8 +84,6 @@ class Connection(asyncio.Protocol):
             self._end(f"Redis sent what is no reply: {error}")
             return
         for reply in replies:
-            if not self._pending:
-                return
             request = self._pending[0]
             request.replies.append(reply)
             if len(request.replies) == request.wanted:

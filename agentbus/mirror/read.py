@@ -6,7 +6,7 @@ seen so far let expect. What was read beyond the bounds is left out.
 
 from __future__ import annotations
 
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
@@ -105,37 +105,6 @@ def entry(identity: bytes, fields: list[bytes]) -> Entry:
     """An entry from its id and fields as Redis lists them."""
     found = dict(zip(fields[::2], fields[1::2], strict=True))
     return Entry(keys.position(identity), SessionId(int(found[keys.SESSION])), found[keys.ENVELOPE])
-
-
-class Asker(Protocol):
-    """What reading needs of a connection."""
-
-    async def request(self, *commands: Command) -> list[Reply]:
-        """One reply a command."""
-        ...
-
-
-async def after(
-    connection: Asker, channel: ChannelId, position: Seq, *, count: int, max_bytes: int
-) -> Page:
-    """The oldest messages above `position`, at most `count` and (but for one) `max_bytes`."""
-    reading = Reading(channel, position, forward=True, count=count, max_bytes=max_bytes)
-    return await _run(connection, reading)
-
-
-async def before(
-    connection: Asker, channel: ChannelId, position: Seq | None, *, count: int, max_bytes: int
-) -> Page:
-    """The newest messages below `position` (None: of all), in stream order nevertheless."""
-    reading = Reading(channel, position, forward=False, count=count, max_bytes=max_bytes)
-    return await _run(connection, reading)
-
-
-async def _run(connection: Asker, reading: Reading) -> Page:
-    while not reading.done:
-        (reply,) = await connection.request(reading.command())
-        reading.take(reply)
-    return reading.page()
 
 
 class _Dated(msgspec.Struct):

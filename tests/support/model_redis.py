@@ -32,6 +32,7 @@ class ModelRedis:
         self.changes = 0
         self.saves = 0
         self.saving = False
+        self.save_failed = False
         self.refusals: dict[bytes, list[Refused]] = {}
         self.hashes: dict[bytes, dict[bytes, bytes]] = {}
         self.streams: dict[bytes, Stream] = {}
@@ -106,7 +107,7 @@ class ModelRedis:
                 "loading": int(self.loading),
                 "rdb_changes_since_last_save": self.changes,
                 "rdb_bgsave_in_progress": int(self.saving),
-                "rdb_last_bgsave_status": "ok",
+                "rdb_last_bgsave_status": "err" if self.save_failed else "ok",
             },
             b"memory": {"used_memory_dataset": self._size()},
         }
@@ -219,7 +220,3 @@ class Session:
         if self._aborted:
             return Refused("EXECABORT Transaction discarded because of previous errors.")
         return [self._server.run(command) for command in queue]
-
-    async def request(self, *commands: Command) -> list[Reply]:
-        """As `mirror.connection.Connection` has it, for readers."""
-        return self.run_all(list(commands))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
 
 import pytest
 from hypothesis import given
@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from agentbus.errors import Unavailable
 from agentbus.mirror import read
-from agentbus.mirror.read import Page
+from agentbus.mirror.read import Page, Reading
 from agentbus.mirror.resp import Command, Refused, Reply
 from agentbus.model.ids import ChannelId, Seq
 from tests.support.model_redis import ModelRedis, Session
@@ -27,9 +27,22 @@ def stream(sizes: list[int], first: int = 1) -> Session:
     return session
 
 
+def read_on(reading: Reading, ask: Callable[[Command], Reply]) -> Page:
+    while not reading.done:
+        reading.take(ask(reading.command()))
+    return reading.page()
+
+
 def after(session: Session, position: int, count: int, max_bytes: int) -> Page:
-    reading = read.after(session, CHANNEL, Seq(position), count=count, max_bytes=max_bytes)
-    return asyncio.run(reading)
+    edge = Seq(position)
+    reading = Reading(CHANNEL, edge, forward=True, count=count, max_bytes=max_bytes)
+    return read_on(reading, session.run)
+
+
+def before(session: Session, position: int | None, count: int, max_bytes: int) -> Page:
+    edge = None if position is None else Seq(position)
+    reading = Reading(CHANNEL, edge, forward=False, count=count, max_bytes=max_bytes)
+    return read_on(reading, session.run)
 
 
 def seqs(page: Page) -> list[int]:
@@ -73,8 +86,7 @@ def test_a_read_forward_takes_what_fits(
 def test_a_read_backward_takes_the_newest_that_fit_in_stream_order(
     sizes: list[int], position: int | None, count: int, max_bytes: int
 ) -> None:
-    edge = None if position is None else Seq(position)
-    page = asyncio.run(read.before(stream(sizes), CHANNEL, edge, count=count, max_bytes=max_bytes))
+    page = before(stream(sizes), position, count, max_bytes)
     rest = sizes if position is None else sizes[: position - 1]
     taken = bounded(rest[::-1], count, max_bytes)
     assert seqs(page) == list(range(len(rest) - taken + 1, len(rest) + 1))
@@ -91,30 +103,28 @@ def test_a_stream_that_does_not_exist_is_empty() -> None:
     assert (page.entries, page.more) == ([], False)
 
 
-class Counting:
-    """A connection that remembers how much it was asked for at once."""
+def steps(session: Session, count: int, max_bytes: int) -> tuple[Page, list[int]]:
+    """What is read from the beginning, and how much is asked for in each step."""
+    asked: list[int] = []
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
-        self.counts: list[int] = []
+    def ask(command: Command) -> Reply:
+        asked.append(int(command[-1]))
+        return session.run(command)
 
-    async def request(self, *commands: Command) -> list[Reply]:
-        self.counts.append(int(commands[0][-1]))
-        return await self.session.request(*commands)
+    reading = Reading(CHANNEL, None, forward=True, count=count, max_bytes=max_bytes)
+    return read_on(reading, ask), asked
 
 
 def test_small_messages_are_read_in_few_steps() -> None:
-    connection = Counting(stream([1000] * 600))
-    page = asyncio.run(read.after(connection, CHANNEL, Seq(0), count=256, max_bytes=1 << 22))
+    page, asked = steps(stream([1000] * 600), 256, 1 << 22)
     assert len(page.entries) == 256
-    assert connection.counts == [16, 128, 113]
+    assert asked == [16, 128, 113]
 
 
 def test_large_messages_are_not_read_far_beyond_the_bound() -> None:
-    connection = Counting(stream([60_000] * 100))
-    page = asyncio.run(read.after(connection, CHANNEL, Seq(0), count=256, max_bytes=1_200_000))
+    page, asked = steps(stream([60_000] * 100), 256, 1_200_000)
     assert len(page.entries) == 20
-    assert sum(connection.counts) <= 22
+    assert sum(asked) <= 22
 
 
 def test_a_refused_read_is_unavailable() -> None:

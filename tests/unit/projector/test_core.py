@@ -7,6 +7,7 @@ import pytest
 from agentbus.errors import StorageFailed
 from agentbus.mirror import keys
 from agentbus.model.ids import ChannelId, CommitId
+from agentbus.projector.events import Disconnected, Replied
 from agentbus.projector.states import State
 from agentbus.wire.events import Closed, Opened
 from agentbus.wire.links import (
@@ -14,6 +15,7 @@ from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
     Applied,
+    Ping,
     Projection,
     Readiness,
     RedisDown,
@@ -564,6 +566,90 @@ def test_whatever_is_lost_while_stopping_ends_it() -> None:
     world.receive(CONTROL, Stop(snapshot=True))
     world.cut()
     assert world.exit_code == 0
+
+
+def stopping() -> World:
+    world = World(filled((1,))).start()
+    world.commit(1)
+    world.receive(CONTROL, Stop(snapshot=True))
+    return world
+
+
+def test_a_database_lost_while_stopping_ends_it() -> None:
+    world = stopping()
+    world.source.error = StorageFailed("the disk is gone")
+    world.settle()
+    assert (world.exit_code, world.redis.saves) == (0, 0)
+
+
+def test_a_projection_in_doubt_while_stopping_is_not_saved() -> None:
+    world = World(filled((1,))).start()
+    world.redis.refuse(b"XADD")
+    world.commit(1)
+    world.receive(CONTROL, Stop(snapshot=True))
+    world.settle()
+    assert (world.exit_code, world.redis.saves) == (0, 0)
+
+
+def test_writers_that_come_and_go_while_stopping_change_nothing() -> None:
+    world = stopping()
+    world.source.commit(1)
+    world.commit(1)
+    world.happen(Opened(WRITER_PROJECTOR))
+    world.greet()
+    world.receive(CONTROL, Stop(snapshot=True))
+    world.settle()
+    assert (world.exit_code, world.redis.saves) == (0, 1)
+    assert world.is_mirrored()
+
+
+def test_a_last_snapshot_that_is_refused_is_not_waited_for() -> None:
+    world = stopping()
+    world.redis.refuse(b"SAVE", "ERR no")
+    world.settle()
+    assert world.exit_code == 0
+    assert world.notes[-1].fields == {"why": "refused: ERR no"}
+
+
+def test_snapshots_that_fail_are_noted_once() -> None:
+    world = World(filled((1,))).start()
+    world.redis.changes = 30_000
+    world.redis.refuse(b"BGSAVE", "ERR no")
+    world.pass_time(62)
+    world.redis.save_failed = True
+    world.pass_time(30)
+    actions = [note.action for note in world.notes]
+    assert actions.count("snapshot_refused") == 1
+    assert actions.count("snapshot_failed") == 1
+    assert world.projection.ready
+
+
+def test_a_refused_look_at_the_streams_makes_it_rebuild() -> None:
+    first = World(filled((1,))).start()
+    first.redis.refuse(b"XLEN")
+    second = World(first.source, first.redis).start()
+    assert second.is_mirrored()
+    assert second.projection.rebuilds == 1
+
+
+def test_what_a_connection_given_up_says_is_nothing() -> None:
+    world = World(filled((1,)))
+    world.open_links()
+    world.redis_up()
+    stale = list(world.following)
+    world.receive(CONTROL, RedisDown("killed"))
+    world.greet()
+    for event in stale:
+        world.happen(event)
+    world.happen(Disconnected(1, "late"))
+    world.happen(Replied(1, [b"PONG"]))
+    assert world.projection.reason == "Redis has ended (killed)"
+
+
+def test_a_message_nobody_expects_is_noted() -> None:
+    world = World()
+    world.receive(CONTROL, Ping(1))
+    assert world.notes[-1].action == "unexpected"
 
 
 def test_a_gateway_that_comes_later_is_told_everything() -> None:
