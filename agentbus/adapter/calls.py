@@ -21,7 +21,7 @@ from agentbus.adapter import results
 from agentbus.adapter.inbox import Batch
 from agentbus.adapter.link import Link
 from agentbus.adapter.operations import Operation, whoami
-from agentbus.adapter.sessions import Session, Sessions, State
+from agentbus.adapter.sessions import Session, Sessions
 from agentbus.client.connection import Answer
 from agentbus.errors import AgentbusError, Recovering, StaleAttachment, Unavailable
 from agentbus.wire.rpc import HeartbeatParams, HeartbeatResult
@@ -164,8 +164,7 @@ class Calls:
             return session.problem
         if self._link.problem is not None:
             return self._link.problem
-        refused = session.state is State.REFUSED and session.refused_at is not None
-        if now < call.deadline or refused:
+        if now < max(call.deadline, session.refusal_ends):
             return None
         return call.problem or Unavailable(
             "the bus daemon did not answer in time; `agentbus status` and `agentbus doctor` tell "

@@ -35,12 +35,12 @@ def main(arguments: Sequence[str]) -> int:
     """Serves one harness session until it ends; the exit code."""
     try:
         options = parse(arguments)
-        given = _given(options, os.environ)
+        start = given(options, os.environ)
     except _Misused as problem:
         sys.stderr.write(f"agentbus mcp: {problem}\n{USAGE}\n")
         return USAGE_ERROR
     settings = _settings(options.get("config"))
-    launch = Launch(given, find_project(_directory()), settings, __version__)
+    launch = Launch(start, find_project(_directory()), settings, __version__)
     return Shell(AdapterCore(launch, SystemTokens()), options.get("config")).run()
 
 
@@ -61,7 +61,8 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
     return options
 
 
-def _given(options: Mapping[str, str], environ: Mapping[str, str]) -> Given:
+def given(options: Mapping[str, str], environ: Mapping[str, str]) -> Given:
+    """What options and environment say about the caller. Raises as `parse` does."""
     for key in ("agent", "application", "session", "child", "role"):
         value = options.get(key)
         if value is not None and not _is_name(value):

@@ -86,6 +86,13 @@ class Session:
             return self.facts.attachment
         return None
 
+    @property
+    def refusal_ends(self) -> float:
+        """Until when somebody else's claim is waited out, with room for the last try."""
+        if self.refused_at is None or self.state is State.ATTACHED:
+            return 0.0
+        return self.refused_at + EXPIRY_SECONDS + 2 * LONGEST_DELAY
+
     def accept(self, result: RegisterResult, now: float) -> None:
         """The claim is made."""
         self.state = State.ATTACHED

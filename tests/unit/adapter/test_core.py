@@ -1,0 +1,700 @@
+"""What the adapter does about everything that can happen on either side of it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from agentbus.adapter.events import (
+    Asked,
+    DaemonData,
+    DaemonUnreachable,
+    StdinClosed,
+    StdinData,
+    StdoutBroken,
+)
+from agentbus.adapter.identity import Project
+from agentbus.config import Settings
+from agentbus.errors import (
+    ConfigInvalid,
+    ConfigMismatch,
+    NotFound,
+    RateLimited,
+    Recovering,
+    RedisMissing,
+    SessionAlreadyConnected,
+    StaleAttachment,
+    Unavailable,
+)
+
+NOTHING = {
+    "messages": [],
+    "gaps": [],
+    "expired": [],
+    "notices": [],
+    "dropped_notices": 0,
+    "more": False,
+}
+
+
+def contents(result) -> list[str]:
+    return [each["content"] for each in result["messages"]]
+
+
+# the way to the daemon
+
+
+def test_the_daemon_is_reached_for_before_anybody_asks(make):
+    world = make().begin()
+    assert [method for method, _ in world.requests] == ["hello"]
+    assert world.requests[0][1]["fingerprint"] == Settings().fingerprint()
+
+
+def test_the_handshake_and_the_list_of_tools_wait_for_no_daemon(make):
+    world = make()
+    world.running = False
+    world.start_error = Unavailable("it died")
+    world.begin().greet()
+    world.feed("tools/list", 1)
+    assert [each["id"] for each in world.lines] == ["hi", 1]
+
+
+def test_a_daemon_that_does_not_run_is_started(make):
+    world = make()
+    world.running = False
+    world.begin().greet()
+    assert world.started == 1
+    assert world.now_result("whoami")["display_name"] == "Sam"
+
+
+def test_a_daemon_that_died_while_starting_is_started_again_for_a_call(make):
+    world = make()
+    world.running = False
+    world.start_error = Unavailable("it died")
+    world.begin().greet()
+    identifier = world.call("whoami")
+    world.pass_time(1)
+    assert world.result(identifier) is None
+    world.start_error = None
+    world.pass_time(2)
+    assert world.result(identifier)["agent"] == "Sam"
+
+
+def test_a_setup_error_is_told_at_once_and_tried_again_by_the_next_call(make):
+    world = make()
+    world.running = False
+    world.start_error = RedisMissing("install a Redis")
+    world.begin().greet()
+    assert world.now_result("whoami")["error"]["code"] == "redis_missing"
+    started = world.started
+    world.now_result("whoami")
+    assert world.started == started
+    world.pass_time(20)
+    assert world.started == started
+    world.start_error = None
+    assert world.now_result("whoami")["agent"] == "Sam"
+
+
+def test_other_settings_are_told_and_the_next_call_looks_again(make):
+    world = make()
+    hello = world.answers["hello"]
+    world.answers["hello"] = ConfigMismatch("restart it")
+    world.begin().greet()
+    assert world.now_result("whoami")["error"]["code"] == "config_mismatch"
+    assert not world.connected
+    world.answers["hello"] = hello
+    world.pass_time(2)
+    assert world.now_result("whoami")["agent"] == "Sam"
+
+
+def test_a_configuration_that_cannot_be_read_is_told(make):
+    world = make()
+    world.running = False
+    world.start_error = Unavailable("not reached")
+    world.begin().greet()
+    identifier = world.call("whoami")
+    world.event(DaemonUnreachable(ConfigInvalid("bad file")))
+    assert world.result(identifier)["error"]["code"] == "config_invalid"
+
+
+def test_a_lost_connection_is_made_again_and_the_session_registers_again(world):
+    world.lose()
+    world.pass_time(1)
+    assert len(world.asked("register")) == 2
+    assert world.asked("register")[0] == world.asked("register")[1]
+    assert world.now_result("whoami")["display_name"] == "Sam"
+
+
+def test_a_killed_daemon_is_started_again(world):
+    world.lose(running=False)
+    world.pass_time(2)
+    assert world.started == 1
+    assert world.connected
+
+
+def test_an_intentional_stop_is_respected_until_the_next_call(world):
+    world.note("stopping", reason="stop", intentional=True)
+    world.lose(running=False)
+    world.pass_time(60)
+    assert world.started == 0
+    identifier = world.call("whoami")
+    assert world.started == 1
+    assert world.result(identifier)["agent"] == "Sam"
+
+
+def test_a_daemon_that_somebody_else_started_is_joined_after_an_intentional_stop(world):
+    world.note("stopping", reason="stop", intentional=True)
+    world.lose(running=False)
+    world.pass_time(20)
+    world.running = True
+    world.pass_time(6)
+    assert world.connected
+    assert world.started == 0
+
+
+def test_calls_under_way_at_an_intentional_stop_are_told(world):
+    world.answers["send"] = None
+    sent = world.call("send", channel="general", content="x")
+    waiting = world.call("recv", wait_seconds=5)
+    world.note("stopping", reason="stop", intentional=True)
+    world.lose(running=False)
+    assert world.result(sent)["error"]["code"] == "unavailable"
+    assert world.result(waiting) is None
+    world.pass_time(6)
+    assert world.result(waiting)["error"]["code"] == "unavailable"
+    assert world.started == 0
+
+
+def test_heartbeats_come_every_ten_seconds(world):
+    world.pass_time(35)
+    assert len(world.asked("heartbeat")) == 3
+
+
+def test_an_attachment_that_is_not_alive_any_more_is_made_again(world):
+    world.attachments.clear()
+    world.pass_time(10)
+    assert len(world.asked("register")) == 2
+
+
+def test_a_daemon_that_has_gone_silent_is_left(world):
+    world.answers["heartbeat"] = None
+    world.pass_time(25)
+    assert world.connects == 1
+    world.pass_time(20)
+    assert world.connects == 2
+
+
+@pytest.mark.parametrize(
+    "nonsense", [b"x\n", b'{"id":1,"result":{"bad":1}}\n', b"z" * (9 << 20) + b"\n"]
+)
+def test_a_daemon_that_talks_nonsense_is_left(world, nonsense):
+    world.answers["send"] = None
+    world.call("send", channel="general", content="x")
+    nonsense = nonsense.replace(b'"id":1', b'"id":%d' % (world.held[0][0]))
+    world.event(DaemonData(nonsense))
+    world.pass_time(1)
+    assert world.connects == 2
+
+
+# sessions
+
+
+def test_a_session_registers_with_its_repository_when_the_client_is_known(world):
+    (params,) = world.asked("register")
+    assert params == {
+        "application": "tests",
+        "session": "random",
+        "repository": "repo",
+        "repository_root": "/work/repo",
+    }
+
+
+def test_the_project_file_names_agent_and_channels(make):
+    project = Project("/r", "r", agent="Ann", channels=["c"])
+    world = make(project=project).begin().greet()
+    (params,) = world.asked("register")
+    assert (params["agent"], params["channels"]) == ("Ann", ["c"])
+
+
+def test_an_agent_given_at_start_is_stronger_than_the_project_file(make):
+    world = make(project=Project("/r", agent="Ann"), agent="Bob").begin().greet()
+    assert world.asked("register")[0]["agent"] == "Bob"
+
+
+def test_a_project_file_that_cannot_be_used_is_told_by_every_tool(make):
+    project = Project("/r", problem=ConfigInvalid("/r/.agentbus.json is not JSON"))
+    world = make(project=project).begin().greet()
+    assert world.now_result("whoami")["error"]["code"] == "config_invalid"
+    assert world.asked("register") == []
+
+
+def test_a_fixed_session_registers_before_the_client_speaks(make):
+    world = make(application="codex", session="S").begin()
+    assert world.asked("register")[0]["session"] == "S"
+
+
+def test_whoami_needs_no_question_to_the_daemon(world):
+    before = len(world.requests)
+    result = world.now_result("whoami")
+    assert result["session"] == "random"
+    assert result["repository"] == "repo"
+    assert result["subscriptions"][0]["channel"] == "general"
+    assert len(world.requests) == before
+
+
+def test_a_claimed_session_is_tried_until_the_other_claim_expires(make):
+    world = make()
+    world.answers["register"] = SessionAlreadyConnected("somebody has it")
+    world.begin().greet()
+    identifier = world.call("whoami")
+    world.pass_time(25)
+    assert world.result(identifier) is None
+    assert len(world.asked("register")) > 5
+    world.answers["register"] = world._register
+    world.pass_time(3)
+    assert world.result(identifier)["display_name"] == "Sam"
+
+
+def test_a_session_that_stays_claimed_is_reported_after_the_expiry(make):
+    world = make()
+    world.answers["register"] = SessionAlreadyConnected("somebody has it")
+    world.begin().greet()
+    identifier = world.call("whoami")
+    world.pass_time(29)
+    assert world.result(identifier) is None
+    world.pass_time(5)
+    assert world.result(identifier)["error"]["code"] == "session_already_connected"
+    tries = len(world.asked("register"))
+    world.pass_time(60)
+    assert len(world.asked("register")) == tries
+    assert world.now_result("whoami")["error"]["code"] == "session_already_connected"
+    assert len(world.asked("register")) == tries + 1
+
+
+def test_a_registration_that_is_refused_for_good_is_told(make):
+    world = make()
+    world.answers["register"] = NotFound("no")
+    world.begin().greet()
+    assert world.now_result("whoami")["error"]["code"] == "not_found"
+
+
+def codex(thread: str, root: str, **more: str) -> dict[str, object]:
+    return {"threadId": thread, "sessionId": root, "x-codex-turn-metadata": more}
+
+
+def test_codex_says_with_each_call_who_is_calling(make):
+    world = make().begin().greet("codex-mcp-client")
+    assert world.asked("register") == []
+    assert world.result(world.call("whoami", codex("r", "r")))["session"] == "r"
+    child = world.call("whoami", codex("c", "r", subagent_kind="review"))
+    assert world.result(child)["child"] == "c"
+    root, subagent = world.asked("register")
+    assert (root["application"], root["session"], root.get("child")) == ("codex", "r", None)
+    assert (subagent["session"], subagent["child"]) == ("r", "c")
+    assert (subagent["parent"], subagent["role"]) == ("r", "review")
+    assert world.asked("release") == []
+
+
+def test_a_new_root_releases_the_last_one_and_its_children(make):
+    world = make().begin().greet("codex-mcp-client")
+    world.call("whoami", codex("r", "r"))
+    world.call("whoami", codex("c", "r"))
+    waiting = world.call("recv", codex("r", "r"), wait_seconds=50)
+    world.call("whoami", codex("n", "n"))
+    assert [each["attachment"] for each in world.asked("release")] == ["1.2", "1.1"]
+    assert world.result(waiting) == NOTHING
+    assert world.now_result("whoami")["session"] == "n"
+
+
+# sending
+
+
+def test_a_message_has_one_id_for_all_its_tries(world):
+    world.answers["send"] = Recovering("not yet")
+    identifier = world.call("send", channel="general", content="x")
+    world.pass_time(5)
+    world.lose()
+    world.pass_time(5)
+    assert world.result(identifier) is None
+    ids = {params["message_id"] for params in world.asked("send")}
+    assert len(ids) == 1
+    assert len(world.asked("send")) > 5
+    del world.answers["send"]
+    world.answers["send"] = {"message_id": "m", "seq": 1, "sent_at": "t", "duplicate": True}
+    world.pass_time(2)
+    assert world.result(identifier)["duplicate"] is True
+
+
+def test_an_id_of_the_callers_is_used(world):
+    assert world.now_result("send", channel="g", content="", message_id="mine") == {
+        "message_id": "mine",
+        "seq": 1,
+        "sent_at": "2026-11-30T00:00:00.000Z",
+        "duplicate": False,
+    }
+
+
+def test_what_was_sent_is_what_the_agent_gave(world):
+    given = {
+        "channel": "general",
+        "content": "\u2028 \U0001f600 \x00",
+        "type": "question",
+        "reply_to": "m1",
+        "metadata": {"a": 1, "b": None, "c": 1.5, "d": True},
+        "references": [{"kind": "windows_path", "value": "C:\\x"}],
+    }
+    world.now_result("send", **given)
+    (params,) = world.asked("send")
+    assert {name: params[name] for name in given} == given
+
+
+def test_retries_end_after_thirty_seconds_and_say_how_to_go_on(world):
+    world.answers["send"] = Recovering("not yet")
+    identifier = world.call("send", channel="general", content="x")
+    world.pass_time(29.5)
+    assert world.result(identifier) is None
+    world.pass_time(1)
+    error = world.result(identifier)["error"]
+    assert error["code"] == "recovering"
+    assert world.asked("send")[0]["message_id"] in error["message"]
+    tries = len(world.asked("send"))
+    world.pass_time(60)
+    assert len(world.asked("send")) == tries
+
+
+@pytest.mark.parametrize("error", [NotFound("no"), RateLimited("slowly", retry_after_ms=9)])
+def test_a_denial_is_told_at_once_and_not_tried_again(world, error):
+    world.answers["send"] = error
+    told = world.now_result("send", channel="nope", content="x")["error"]
+    assert told["code"] == error.code
+    assert told.get("retry_after_ms") == error.retry_after_ms
+    assert len(world.asked("send")) == 1
+
+
+def test_an_answer_lost_with_the_connection_is_asked_for_again(world):
+    world.answers["send"] = None
+    identifier = world.call("send", channel="general", content="x")
+    world.lose()
+    world.answers["send"] = {"message_id": "m", "seq": 1, "sent_at": "t", "duplicate": True}
+    world.pass_time(1)
+    assert world.result(identifier)["duplicate"] is True
+    first, second = world.asked("send")
+    assert first.pop("attachment") != second.pop("attachment")
+    assert first == second
+
+
+def test_a_stale_attachment_is_made_again_by_itself(world):
+    stale = [StaleAttachment("over")]
+    answer = {"message_id": "m", "seq": 1, "sent_at": "t", "duplicate": False}
+    world.answers["send"] = lambda _: stale.pop() if stale else answer
+    identifier = world.call("send", channel="general", content="x")
+    world.pass_time(1)
+    assert world.result(identifier)["seq"] == 1
+    assert len(world.asked("register")) == 2
+
+
+def test_calls_are_asked_in_their_order_and_answered_in_any(world):
+    world.answers["send"] = None
+    first = world.call("send", channel="general", content="1")
+    second = world.call("send", channel="general", content="2")
+    assert [params["content"] for params in world.asked("send")] == ["1", "2"]
+    done = {"message_id": "m", "seq": 2, "sent_at": "t", "duplicate": False}
+    world.answer(world.held[1][0], done)
+    assert world.result(first) is None
+    assert world.result(second) == done
+
+
+def test_a_bad_argument_reaches_nobody(world):
+    result = world.now_result("send", channel="general", content=5)
+    assert result["error"]["code"] == "invalid_argument"
+    assert world.asked("send") == []
+
+
+# receiving
+
+
+def test_a_message_counts_as_delivered_when_its_last_byte_is_out(world):
+    world.deliver("one", "two")
+    assert world.asked("delivered") == []
+    world.blocked = True
+    identifier = world.call("recv")
+    assert world.asked("delivered") == []
+    world.write_all()
+    assert contents(world.result(identifier)) == ["one", "two"]
+    (report,) = world.asked("delivered")
+    assert report == {"attachment": "1.1", "epoch": "1.0", "positions": [[1, 2]]}
+
+
+def test_a_broken_stdout_delivers_nothing_and_ends_the_adapter(world):
+    world.deliver("one")
+    world.blocked = True
+    world.call("recv")
+    world.event(StdoutBroken())
+    assert world.asked("delivered") == []
+    assert world.exit_code == 0
+
+
+def test_a_call_cancelled_before_its_first_byte_is_no_delivery(world):
+    world.deliver("one", "two")
+    world.blocked = True
+    identifier = world.call("recv", max_messages=1)
+    world.feed("notifications/cancelled", requestId=identifier)
+    world.blocked = False
+    world.write_all()
+    assert world.result(identifier) is None
+    assert world.asked("delivered") == []
+    assert contents(world.now_result("recv")) == ["one", "two"]
+
+
+def test_a_call_cancelled_in_the_same_breath_is_no_delivery(world):
+    world.deliver("one")
+    call = json.dumps(
+        {"jsonrpc": "2.0", "id": "x", "method": "tools/call", "params": {"name": "recv"}}
+    )
+    cancel = json.dumps(
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "x"}}
+    )
+    world.event(StdinData(f"{call}\n{cancel}\n".encode()))
+    assert world.asked("delivered") == []
+    assert contents(world.now_result("recv")) == ["one"]
+
+
+def test_a_cancellation_after_the_result_is_nothing(world):
+    world.deliver("one")
+    identifier = world.call("recv")
+    world.feed("notifications/cancelled", requestId=identifier)
+    assert contents(world.result(identifier)) == ["one"]
+    assert world.now_result("recv") == NOTHING
+
+
+def test_a_waiting_call_that_is_cancelled_takes_nothing(world):
+    identifier = world.call("recv", wait_seconds=20)
+    world.feed("notifications/cancelled", requestId=identifier)
+    world.deliver("one")
+    assert world.result(identifier) is None
+    assert contents(world.now_result("recv")) == ["one"]
+
+
+def test_a_waiting_recv_returns_with_the_first_message(world):
+    identifier = world.call("recv", wait_seconds=20)
+    world.pass_time(3)
+    world.feed("ping", "p")
+    assert world.lines[-1] == {"jsonrpc": "2.0", "id": "p", "result": {}}
+    assert world.result(identifier) is None
+    world.deliver("one")
+    assert contents(world.result(identifier)) == ["one"]
+
+
+def test_a_recv_whose_time_is_over_returns_nothing(world):
+    identifier = world.call("recv", wait_seconds=0.25)
+    world.pass_time(0.2)
+    assert world.result(identifier) is None
+    world.pass_time(0.1)
+    assert world.result(identifier) == NOTHING
+
+
+def test_a_recv_that_finds_nothing_asks_whether_something_is_on_its_way(world):
+    world.answers["heartbeat"] = lambda _: {"attachments": world.attachments, "lagging": True}
+    identifier = world.call("recv")
+    world.pass_time(0.1)
+    assert world.result(identifier) is None
+    world.deliver("backlog")
+    assert contents(world.result(identifier)) == ["backlog"]
+
+
+def test_a_recv_waits_until_what_was_accepted_before_it_is_visible(world):
+    seen = {"attachments": world.attachments, "lagging": False, "accepted": 7, "visible": 6}
+    world.answers["heartbeat"] = lambda _: seen
+    identifier = world.call("recv")
+    world.pass_time(0.1)
+    seen |= {"accepted": 9, "visible": 7}
+    assert world.result(identifier) is None
+    world.pass_time(0.1)
+    assert world.result(identifier) == NOTHING
+
+
+def test_a_recv_does_not_ask_for_ever(world):
+    world.answers["heartbeat"] = lambda _: {"attachments": world.attachments, "lagging": True}
+    identifier = world.call("recv")
+    world.pass_time(2.5)
+    assert world.result(identifier) == NOTHING
+
+
+def test_a_recv_on_a_recovering_bus_says_so(world):
+    world.answers["heartbeat"] = lambda _: {
+        "attachments": world.attachments,
+        "state": "recovering",
+    }
+    world.pass_time(1)
+    assert world.now_result("recv")["error"]["code"] == "recovering"
+    identifier = world.call("recv", wait_seconds=5)
+    world.deliver("one")
+    assert contents(world.result(identifier)) == ["one"]
+
+
+def test_more_tells_that_more_is_buffered(world):
+    world.deliver("1", "2", "3")
+    first = world.now_result("recv", max_messages=2)
+    assert (contents(first), first["more"]) == (["1", "2"], True)
+    second = world.now_result("recv", max_messages=2)
+    assert (contents(second), second["more"]) == (["3"], False)
+
+
+def test_two_waiting_calls_share_what_comes(world):
+    first, second = (world.call("recv", wait_seconds=9, max_messages=1) for _ in range(2))
+    world.deliver("1", "2")
+    assert contents(world.result(first)) == ["1"]
+    assert contents(world.result(second)) == ["2"]
+
+
+def test_a_recv_renews_the_subscriptions_at_most_once_a_minute(world):
+    world.now_result("recv")
+    world.now_result("recv")
+    assert len(world.asked("renew")) == 1
+    world.pass_time(61)
+    world.now_result("recv")
+    assert len(world.asked("renew")) == 2
+
+
+def test_a_new_epoch_repeats_the_reports_that_were_not_confirmed(world):
+    world.answers["delivered"] = None
+    world.deliver("1", "2")
+    world.now_result("recv", max_messages=1)
+    world.epoch = "1.1"
+    world.answers["delivered"] = {}
+    world.note("epoch", epoch="1.1")
+    world.deliver("1", "2")
+    assert [each["epoch"] for each in world.asked("delivered")] == ["1.0", "1.1"]
+    assert contents(world.now_result("recv")) == ["2"]
+
+
+def test_reports_survive_a_lost_connection(world):
+    world.answers["delivered"] = None
+    world.deliver("1", "2", "3")
+    world.now_result("recv", max_messages=2)
+    world.answers["delivered"] = {}
+    world.epoch = "2.0"
+    world.lose()
+    world.pass_time(1)
+    assert world.asked("delivered")[-1] == {
+        "attachment": "1.1" if len(world.attachments) == 0 else world.attachments[0],
+        "epoch": "2.0",
+        "positions": [[1, 2]],
+    }
+    world.deliver("1", "2", "3")
+    assert contents(world.now_result("recv")) == ["3"]
+
+
+def test_a_report_that_could_not_be_committed_is_made_again(world):
+    failing = [Unavailable("the writer restarts")]
+    world.answers["delivered"] = lambda _: failing.pop() if failing else {}
+    world.deliver("1")
+    world.now_result("recv")
+    world.pass_time(2)
+    assert [each["positions"] for each in world.asked("delivered")] == [[[1, 1]], [[1, 1]]]
+
+
+def test_a_report_of_a_stale_attachment_is_made_again_by_the_next_one(world):
+    stale = [StaleAttachment("over")]
+    world.answers["delivered"] = lambda _: stale.pop() if stale else {}
+    world.deliver("1")
+    world.now_result("recv")
+    world.pass_time(1)
+    assert [each["attachment"] for each in world.asked("delivered")] == ["1.1", "1.2"]
+
+
+def test_a_new_bus_instance_knows_nothing_of_the_old_one(world):
+    world.answers["delivered"] = None
+    world.deliver("1", "2")
+    world.now_result("recv")
+    world.answers["hello"] = {"protocol": 1, "version": "0", "instance": "new", "state": "ready"}
+    world.lose()
+    world.pass_time(1)
+    assert len(world.asked("delivered")) == 1
+    world.deliver("new 1")
+    assert contents(world.now_result("recv")) == ["new 1"]
+
+
+@pytest.mark.parametrize(
+    ("client", "kib"), [("codex-mcp-client", 8), ("claude-code", 44), ("opencode", 28)]
+)
+def test_results_have_the_size_that_the_client_shows(make, client, kib):
+    world = make(session="S").begin().greet(client)
+    world.deliver(*["x" * 1000] * 60)
+    identifier = world.call("recv")
+    size = len(json.dumps(world.result(identifier), separators=(",", ":")))
+    assert kib * 1024 - 1400 < size <= kib * 1024
+    assert world.result(identifier)["more"]
+
+
+def test_a_call_may_ask_for_more_and_the_settings_for_less(make):
+    world = make(Settings(result_default_kib=4)).begin().greet()
+    world.deliver(*["x" * 1000] * 60)
+    assert len(world.now_result("recv")["messages"]) == 3
+    assert len(world.now_result("recv", max_kib=64)["messages"]) == 54
+
+
+def test_a_message_larger_than_the_ceiling_comes_alone_and_visibly_cut(world):
+    world.deliver("small", "x" * 50_000, "after")
+    assert contents(world.now_result("recv")) == ["small"]
+    (cut,) = world.now_result("recv")["messages"]
+    assert (cut["content_truncated"], cut["content_length"]) == (True, 50_000)
+    assert 27_000 < len(cut["content"]) < 28 * 1024
+    assert contents(world.now_result("recv")) == ["after"]
+
+
+# the end
+
+
+def test_an_idle_adapter_ends_with_its_stdin(world):
+    world.event(StdinClosed())
+    assert world.exit_code == 0
+
+
+def test_an_adapter_that_was_never_greeted_ends_with_its_stdin(make):
+    world = make().begin()
+    world.event(StdinClosed())
+    assert world.exit_code == 0
+
+
+def test_calls_under_way_may_still_be_answered_for_a_second(world):
+    world.answers["send"] = None
+    identifier = world.call("send", channel="general", content="x")
+    world.event(StdinClosed())
+    assert world.exit_code is None
+    world.answer(
+        world.held[0][0], {"message_id": "m", "seq": 1, "sent_at": "t", "duplicate": False}
+    )
+    assert world.result(identifier)["seq"] == 1
+    assert world.exit_code == 0
+
+
+def test_an_answer_that_does_not_come_keeps_nobody_alive(world):
+    world.answers["send"] = None
+    world.call("send", channel="general", content="x")
+    world.event(StdinClosed())
+    world.pass_time(1.1)
+    assert world.exit_code == 0
+
+
+def test_nothing_is_handed_to_a_harness_that_has_ended_its_side(world):
+    identifier = world.call("recv", wait_seconds=50)
+    world.event(StdinClosed())
+    assert world.result(identifier) == NOTHING
+    world.deliver("late")
+    assert world.asked("delivered") == []
+
+
+@pytest.mark.parametrize("reason", ["signal", "orphan"])
+def test_a_signal_ends_the_adapter_whatever_it_does(world, reason):
+    world.answers["send"] = None
+    world.call("send", channel="general", content="x")
+    world.call("recv", wait_seconds=50)
+    world.event(Asked(reason))
+    assert world.exit_code == 0
+
+
+def test_an_idle_adapter_sleeps_from_heartbeat_to_heartbeat(world):
+    world.pass_time(0)
+    assert world.wake_at == pytest.approx(world.now + 10, abs=0.1)

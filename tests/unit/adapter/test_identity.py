@@ -1,0 +1,146 @@
+"""Who is calling, by what the harness programs were seen to supply."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from agentbus.adapter.identity import (
+    Caller,
+    Given,
+    Identity,
+    SessionKey,
+    application_of,
+    find_project,
+)
+from agentbus.errors import InvalidArgument
+
+
+def identity(**given: Any) -> Identity:
+    return Identity(Given(fallback="random", **given))
+
+
+def codex(thread: str, root: str, **more: Any) -> dict[str, Any]:
+    turn = {"session_id": root, "thread_id": thread} | more
+    return {"threadId": thread, "sessionId": root, "x-codex-turn-metadata": turn}
+
+
+def test_claude_code_is_known_by_its_environment():
+    caller = identity(claude_session="C").caller("claude-code", {})
+    assert caller == Caller(SessionKey("claude-code", "C"))
+
+
+def test_another_program_does_not_take_claudes_session_for_its_own():
+    caller = identity(claude_session="C").caller("opencode", {})
+    assert caller.key == SessionKey("opencode", "random")
+
+
+def test_codex_names_thread_and_root_in_each_call():
+    who = identity()
+    assert who.caller("codex-mcp-client", codex("r", "r")).key == SessionKey("codex", "r")
+    caller = who.caller("codex-mcp-client", codex("c", "r", subagent_kind="review"))
+    assert caller == Caller(SessionKey("codex", "r", "c"), "review")
+
+
+def test_the_turns_metadata_may_be_text_and_is_enough():
+    turn = json.dumps({"session_id": "r", "thread_id": "c", "thread_source": "subagent"})
+    caller = identity().caller("codex-mcp-client", {"x-codex-turn-metadata": turn})
+    assert caller == Caller(SessionKey("codex", "r", "c"), "subagent")
+
+
+@pytest.mark.parametrize("turn", ["no json", "[1]", 5, None, [], {"session_id": 5}])
+def test_metadata_of_another_shape_is_nothing(turn):
+    caller = identity().caller("codex-mcp-client", {"x-codex-turn-metadata": turn})
+    assert caller.key == SessionKey("codex", "random")
+
+
+def test_a_call_without_a_binding_belongs_to_the_last_bound_root():
+    who = identity(claude_session="C")
+    who.caller("codex-mcp-client", codex("c", "r"))
+    assert who.caller("codex-mcp-client", {}).key == SessionKey("codex", "r")
+
+
+def test_codex_is_not_expected_before_it_calls():
+    assert identity().expect("codex-mcp-client") is None
+    assert identity().expect("claude-code") is not None
+
+
+def test_what_was_given_at_start_is_the_root_and_calls_may_still_show_subagents():
+    who = identity(application="codex", session="S")
+    assert who.caller("anything", {}).key == SessionKey("codex", "S")
+    assert who.caller("anything", codex("r", "r")).key == SessionKey("codex", "S")
+    assert who.caller("anything", codex("c", "r")).key == SessionKey("codex", "S", "c")
+
+
+def test_a_child_given_at_start_is_the_caller():
+    who = identity(application="x", session="P", child="K", role="tests")
+    assert who.caller("y", {}) == Caller(SessionKey("x", "P", "K"), "tests")
+
+
+def test_a_request_without_a_client_belongs_to_the_client_seen_last():
+    who = identity()
+    who.expect("opencode")
+    assert who.caller(None, {}).key == SessionKey("opencode", "random")
+
+
+@pytest.mark.parametrize(
+    ("client", "application"),
+    [
+        (None, "mcp"),
+        ("", "mcp"),
+        ("\n\x00", "mcp"),
+        ("codex-mcp-client", "codex"),
+        ("gemini-cli-mcp-client", "gemini-cli"),
+        ("my client", "my client"),
+        ("é" * 100, "é" * 64),
+    ],
+)
+def test_an_application_is_a_name_whatever_the_client_says(client, application):
+    assert application_of(client) == application
+
+
+@pytest.mark.parametrize("name", ["x" * 129, "a\nb"])
+def test_a_session_id_that_is_no_name_is_refused(name):
+    with pytest.raises(InvalidArgument):
+        identity().caller("codex-mcp-client", codex(name, name))
+
+
+def test_a_project_is_the_repository_around_the_directory(tmp_path):
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "repo" / "a" / "b").mkdir(parents=True)
+    project = find_project(str(tmp_path / "repo" / "a" / "b"))
+    assert (project.root, project.hint) == (str(tmp_path / "repo"), "repo")
+    assert (project.agent, project.channels, project.problem) == (None, None, None)
+
+
+def test_a_worktree_has_a_file_for_its_git_directory(tmp_path):
+    (tmp_path / ".git").write_text("gitdir: elsewhere")
+    assert find_project(str(tmp_path)).hint == tmp_path.name
+
+
+def test_without_a_repository_the_directory_is_the_root_and_there_is_no_hint(tmp_path):
+    project = find_project(str(tmp_path))
+    assert (project.root, project.hint) == (str(tmp_path), None)
+
+
+def test_a_link_to_a_repository_is_that_repository(tmp_path):
+    (tmp_path / "repo" / ".git").mkdir(parents=True)
+    (tmp_path / "link").symlink_to(tmp_path / "repo")
+    assert find_project(str(tmp_path / "link")).root == str(tmp_path / "repo")
+
+
+def test_the_project_file_names_agent_and_channels(tmp_path):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / ".agentbus.json").write_text('{"agent": "Ann", "channels": ["general", "x"]}')
+    project = find_project(str(tmp_path))
+    assert (project.agent, project.channels) == ("Ann", ["general", "x"])
+
+
+@pytest.mark.parametrize("text", ["{", '{"agent": 5}', '{"agnet": "x"}', "[]", "\xff"])
+def test_a_project_file_that_cannot_be_used_is_a_problem_that_names_it(tmp_path, text):
+    (tmp_path / ".agentbus.json").write_bytes(text.encode("latin-1"))
+    problem = find_project(str(tmp_path)).problem
+    assert problem is not None
+    assert str(tmp_path / ".agentbus.json") in problem.message

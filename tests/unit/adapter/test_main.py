@@ -1,0 +1,47 @@
+"""The command line of `agentbus mcp`."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentbus.adapter.main import USAGE_ERROR, given, main, parse
+
+
+def test_options_are_taken_in_both_spellings():
+    assert parse(["--agent", "Ann", "--session=S=1"]) == {"agent": "Ann", "session": "S=1"}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--nope"],
+        ["agent"],
+        ["--agent"],
+        ["--agent", ""],
+        ["--session", "a\nb"],
+        ["--application", "x" * 129],
+        ["--child", "c"],
+        ["--parent", "p"],
+        ["--child", "c", "--parent", "p", "--session", "s"],
+    ],
+)
+def test_a_wrong_command_line_is_told_with_the_usage(arguments, capsys):
+    assert main(arguments) == USAGE_ERROR
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "usage: agentbus mcp" in captured.err
+
+
+def test_a_child_is_one_of_its_parents_conversation():
+    options = {"application": "x", "child": "c", "parent": "p", "role": "tests"}
+    found = given(options, {})
+    assert (found.session, found.child, found.role) == ("p", "c", "tests")
+
+
+def test_the_environment_tells_claude_codes_session():
+    assert given({}, {"CLAUDE_CODE_SESSION_ID": "C"}).claude_session == "C"
+    assert given({}, {}).claude_session is None
+
+
+def test_every_adapter_has_a_session_of_its_own_to_fall_back_to():
+    assert given({}, {}).fallback != given({}, {}).fallback
