@@ -47,6 +47,11 @@ from agentbus.wire.links import (
 )
 
 PROBE: Final = 0.01
+"""Seconds between looks at a Redis that does not listen yet, at first."""
+
+LISTEN_LIMIT: Final = 30.0
+"""Seconds in which Redis must listen; it does so before it loads its snapshot."""
+
 HELD_RETRY: Final = 0.1
 SILENT_GRACE: Final = 1.0
 """Seconds from the end of a child's control link to the end of the child."""
@@ -78,6 +83,7 @@ class Core:
         self._started_at = 0.0
         self._ready = False
         self._stopping = False
+        self._ended = False
         self._failure: Failure | None = None
 
     def handle(self, event: ev.Event, now: Instant) -> list[ev.Effect]:
@@ -85,7 +91,8 @@ class Core:
         self._now = now
         self._dispatch(event)
         self._outbox.tell_processes(ProcessInfo("supervisor", self._pid, self._started_at, 0))
-        self._outbox.add(WakeAt(self._next_wake()))
+        if not self._ended:
+            self._outbox.add(WakeAt(self._next_wake()))
         return self._outbox.take()
 
     def _dispatch(self, event: ev.Event) -> None:  # noqa: C901 - one flat match
@@ -150,6 +157,7 @@ class Core:
             self._condemn(process, "stopping")
         elif process is self._redis:
             self._care.started()
+            process.deadline = self._now.monotonic + LISTEN_LIMIT
         elif self._roster.services[process.name].told_redis and self._redis.state is State.READY:
             self._outbox.tell(process, self._redis_up())
 
@@ -179,6 +187,7 @@ class Core:
 
     def _redis_listens(self, pid: int) -> None:
         if self._redis.pid == pid and self._redis.state is State.STARTING:
+            self._redis.deadline = None
             self._became_ready(self._redis)
             self._outbox.tell_redis(self._redis_up())
 
@@ -302,6 +311,7 @@ class Core:
         """Asks the next process to end, when none is on its way."""
         process = self._roster.next_to_stop()
         if process is None:
+            self._ended = True
             self._outbox.add(Exit(exits.FAILED if self._failure else exits.OK))
         elif process.serving:
             self._ask_to_stop(process)
@@ -343,8 +353,10 @@ class Core:
 
     def _next_wake(self) -> float:
         times = [self._liveness.due, *self._roster.times()]
-        if self._redis.state is State.STARTING:
-            times.append(self._now.monotonic + PROBE)
+        redis = self._redis
+        if redis.state is State.STARTING and redis.deadline is not None:
+            elapsed = self._now.monotonic - (redis.deadline - LISTEN_LIMIT)
+            times.append(self._now.monotonic + max(PROBE, elapsed / 8))
         return min(times)
 
 

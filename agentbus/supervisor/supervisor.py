@@ -159,12 +159,13 @@ class Supervisor:
     # ---- the core
 
     def _handle(self, event: ev.Event) -> None:
-        """Answers to effects go to the core before the effects that follow are carried out."""
+        """Effects are carried out in the order in which the core asked for them; answers to them go
+        to the core at once, before any other event."""
         effects = deque(self._core.handle(event, self._clock.now()))
         while effects and self._code is None:
             answer = self._perform(effects.popleft())
             if answer is not None:
-                effects.extendleft(reversed(self._core.handle(answer, self._clock.now())))
+                effects.extend(self._core.handle(answer, self._clock.now()))
 
     def _perform(self, effect: ev.Effect) -> ev.Event | None:  # noqa: C901 - one flat match
         match effect:
