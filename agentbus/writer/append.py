@@ -7,11 +7,10 @@ nothing behind in a batch that goes on.
 from __future__ import annotations
 
 from agentbus.errors import MessageTooLarge, OperationIdConflict, Recovering
-from agentbus.model.ids import Seq
-from agentbus.model.message import Message, Sender, encode_envelope, envelope_size, rfc3339
-from agentbus.store.write.rows import Receipt
+from agentbus.model.message import Message, encode_envelope, envelope_size, rfc3339
+from agentbus.store.write.rows import ReceiptRow
 from agentbus.wire.links import Accepted, Append
-from agentbus.writer.state import Channel
+from agentbus.writer.state import Attached, Channel
 from agentbus.writer.work import Work
 
 
@@ -22,35 +21,44 @@ def append(work: Work, operation: Append) -> Accepted:
     """
     if work.not_ready is not None:
         raise Recovering(f"the bus is recovering ({work.not_ready}); try again shortly")
-    attached = work.state.holder(operation.attachment)
-    session = attached.session
-    message_id = operation.message_id
+    state, message_id = work.state, operation.message_id
+    attached = state.holder(operation.attachment)
     receipt = work.receipts.get(message_id)
     if receipt is not None:
-        if receipt.session_id != session.id or receipt.fingerprint != operation.fingerprint:
-            raise _conflict(message_id, "by another session or with another payload")
-        return _accepted(operation, receipt, rfc3339(receipt.accepted_at), duplicate=True)
+        return _again(attached, operation, receipt)
     if message_id in work.taken:
         raise _conflict(message_id, "so long ago that its receipt has expired")
-    channel = work.state.channel(operation.channel)
-    memory_id = work.terms.tokens.token() if channel.kind == "memory" else None
-    thread = _thread(work, operation)
-    envelope = _envelope(work, operation, attached.sender, channel, thread, memory_id)
-    receipt = work.insert(operation, session, channel, thread, memory_id, envelope)
+    channel = state.channel(operation.channel)
+    memory_id, revision = None, None
+    if channel.kind == "memory":
+        memory_id, revision = work.terms.tokens.token(), 1
+    thread = message_id
+    if operation.payload.reply_to is not None:
+        thread = _thread(work, operation.payload.reply_to)
+    envelope = _envelope(work, operation, attached, channel, thread, memory_id)
+    work.insert(operation, attached.session.id, channel, thread, memory_id, envelope)
     if thread != message_id:
-        work.state.remember_thread(message_id, thread)
-    return _accepted(operation, receipt, work.sent_at_text, duplicate=False)
+        state.remember_thread(message_id, thread)
+    return Accepted(
+        operation.ref,
+        message_id,
+        channel.last_seq,
+        work.sent_at_text,
+        False,
+        memory_id,
+        revision,
+    )
 
 
 def _envelope(
     work: Work,
     operation: Append,
-    sender: Sender,
+    attached: Attached,
     channel: Channel,
     thread: str,
     memory_id: str | None,
 ) -> bytes:
-    payload, seq = operation.payload, channel.last_seq + 1
+    payload, sender, seq = operation.payload, attached.sender, channel.last_seq + 1
     envelope = encode_envelope(
         Message(
             operation.message_id,
@@ -73,20 +81,18 @@ def _envelope(
             None if memory_id is None else 1,
         )
     )
-    size, limit = envelope_size(envelope, seq), work.terms.max_message_bytes
-    if size > limit:
+    limit = work.terms.max_message_bytes
+    if envelope_size(envelope, seq) > limit:
         raise MessageTooLarge(
-            f"the message has {size} bytes as JSON with its envelope; max_message_kib allows "
-            f"{work.terms.max_message_kib} KiB ({limit} bytes): shorten it, or send a reference"
+            f"the message has {envelope_size(envelope, seq)} bytes as JSON with its envelope; "
+            f"max_message_kib allows {work.terms.max_message_kib} KiB ({limit} bytes): shorten it, "
+            "or send a reference"
         )
     return envelope
 
 
-def _thread(work: Work, operation: Append) -> str:
+def _thread(work: Work, reply_to: str) -> str:
     """The root of the conversation; a message that is gone counts as its own root."""
-    reply_to = operation.payload.reply_to
-    if reply_to is None:
-        return operation.message_id
     known = work.state.threads.get(reply_to)
     if known is None:
         known = work.store.rows.thread_of(reply_to) or reply_to
@@ -94,16 +100,12 @@ def _thread(work: Work, operation: Append) -> str:
     return known
 
 
-def _accepted(operation: Append, receipt: Receipt, sent_at: str, *, duplicate: bool) -> Accepted:
-    return Accepted(
-        operation.ref,
-        operation.message_id,
-        Seq(receipt.seq),
-        sent_at,
-        duplicate,
-        receipt.memory_id,
-        receipt.revision,
-    )
+def _again(attached: Attached, operation: Append, receipt: ReceiptRow) -> Accepted:
+    _, message_id, session, fingerprint, _, seq, accepted_at, memory_id, revision = receipt
+    if session != attached.session.id or fingerprint != operation.fingerprint:
+        raise _conflict(message_id, "by another session or with another payload")
+    sent_at = rfc3339(accepted_at)
+    return Accepted(operation.ref, message_id, seq, sent_at, True, memory_id, revision)
 
 
 def _conflict(message_id: str, how: str) -> OperationIdConflict:

@@ -11,49 +11,43 @@ import itertools
 from collections import deque
 from typing import Final
 
-import msgspec
-
 from agentbus.wire.links import GatewayHello, GatewayToWriter
 
 MAX_OPERATIONS: Final = 256
 MAX_BYTES: Final = 4 * 1024 * 1024
 
 
-class Entry(msgspec.Struct, frozen=True, gc=False):
-    """An operation, and on which gateway link in a row it came: others get no answer."""
-
-    link: int
-    operation: GatewayToWriter
-
-
 class Queue:
-    """Operations that are not committed yet."""
+    """Operations that are not committed yet.
+
+    The first of them may be orphans: of a gateway that is gone, so that nobody waits for answers.
+    A batch is of orphans or of others, since the next gateway greets first.
+    """
 
     def __init__(self) -> None:
-        self._entries: deque[Entry] = deque()
+        self._operations: deque[GatewayToWriter] = deque()
+        self._orphans = 0
+        self.put = self._operations.append
 
     def __len__(self) -> int:
-        return len(self._entries)
+        return len(self._operations)
 
-    def put(self, entry: Entry) -> None:
-        """Behind all others."""
-        self._entries.append(entry)
+    def orphan(self) -> None:
+        """The gateway of all that is queued is gone."""
+        self._orphans = len(self._operations)
 
-    def cut(self, most: int = MAX_OPERATIONS) -> list[Entry]:
+    def cut(self, most: int = MAX_OPERATIONS) -> list[GatewayToWriter]:
         """The next batch by number; it stays queued until `drop`."""
-        head: list[Entry] = []
-        for entry in itertools.islice(self._entries, most):
-            if isinstance(entry.operation, GatewayHello):
-                return head or [entry]
-            head.append(entry)
+        head = list(itertools.islice(self._operations, most))
+        for place, operation in enumerate(head):
+            if type(operation) is GatewayHello:
+                return head[: max(1, place)]
         return head
 
-    def drop(self, count: int) -> None:
-        """So many of the first are done."""
+    def drop(self, count: int) -> bool:
+        """So many of the first are done; whether somebody waits for the answers."""
+        answered = not self._orphans
         for _ in range(count):
-            self._entries.popleft()
-
-
-def is_full(size: int) -> bool:
-    """Whether a batch of so many bytes takes no further operation."""
-    return size >= MAX_BYTES
+            self._operations.popleft()
+        self._orphans = max(0, self._orphans - count)
+        return answered

@@ -22,8 +22,9 @@ from agentbus.wire.links import (
     Subscribe,
     Unsubscribe,
 )
-from agentbus.writer import batch, identity, subscriptions
+from agentbus.writer import identity, subscriptions
 from agentbus.writer.append import append
+from agentbus.writer.batch import MAX_BYTES
 from agentbus.writer.status import status
 from agentbus.writer.work import Work
 
@@ -38,30 +39,28 @@ def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome | N
         work.look_up(appends)
     outcomes: list[Outcome | None] = []
     for operation in operations:
-        outcomes.append(_answer(work, operation))
-        if batch.is_full(work.size):
+        try:
+            outcomes.append(_carry_out(work, operation))
+        except AgentbusError as error:
+            assert not isinstance(operation, GatewayHello | Passed)
+            outcomes.append(Refused(operation.ref, to_failure(error)))
+        if work.size >= MAX_BYTES:
             break
     work.flush()
     return outcomes
 
 
-def _answer(work: Work, operation: GatewayToWriter) -> Outcome | None:
-    try:
-        return _carry_out(work, operation)
-    except AgentbusError as error:
-        assert not isinstance(operation, GatewayHello | Passed)
-        return Refused(operation.ref, to_failure(error))
-
-
 def _carry_out(work: Work, operation: GatewayToWriter) -> Outcome | None:
+    if type(operation) is Append:  # nearly all are
+        return append(work, operation)
     match operation:
-        case Append():
-            return append(work, operation)
         case Report():
             return subscriptions.report(work, operation)
         case Passed():
             subscriptions.passed(work, operation)
             return None
+        case Append():
+            return append(work, operation)
         case _:
             return _carry_out_rare(work, operation)
 

@@ -39,6 +39,7 @@ from agentbus.wire.links import (
     Committed,
     Failing,
     GatewayHello,
+    GatewayToWriter,
     Outcome,
     Outcomes,
     Passed,
@@ -48,7 +49,7 @@ from agentbus.wire.links import (
     Welcome,
     WriterHello,
 )
-from agentbus.writer.batch import MAX_OPERATIONS, Entry, Queue
+from agentbus.writer.batch import MAX_OPERATIONS, Queue
 from agentbus.writer.commit import carry_out
 from agentbus.writer.events import Effect, Event, Note
 from agentbus.writer.state import State
@@ -91,7 +92,6 @@ class Core:
         self._durable = state.commit_id
         self._queue = Queue()
         self._tidy = Tidy(store)
-        self._link = 0
         self._linked = False
         self._not_ready: str | None = NOT_HEARD
         self._stop_by: float | None = None
@@ -122,7 +122,7 @@ class Core:
 
     def _received(self, link: str, message: Any, now: Instant) -> None:
         if link == GATEWAY_WRITER:
-            self._queue.put(Entry(self._link, message))
+            self._queue.put(message)
             return
         match message:
             case Readiness(ready, reason):
@@ -143,7 +143,7 @@ class Core:
     def _closed(self, link: str) -> None:
         if link == GATEWAY_WRITER:
             self._linked = False
-            self._link += 1
+            self._queue.orphan()
         elif link == WRITER_PROJECTOR:
             self._not_ready = NOT_HEARD
 
@@ -177,31 +177,30 @@ class Core:
         return [WakeAt(when)]
 
     def _next_batch(self, now: Instant) -> list[Effect]:
-        entries = self._queue.cut(1 if self._alone else MAX_OPERATIONS)
-        greeting = isinstance(entries[0].operation, GatewayHello)
+        operations = self._queue.cut(1 if self._alone else MAX_OPERATIONS)
+        hello = operations[0] if isinstance(operations[0], GatewayHello) else None
         try:
-            return self._greet(entries[0], now) if greeting else self._commit(entries, now)
+            return self._greet(hello, now) if hello else self._commit(operations, now)
         except Busy:
             self._next_try = now.monotonic + RETRY_SECONDS
             return []
         except DatabaseDamaged as error:
-            return [*self._refuse(entries, error), *_last_words(error)]
+            return [*self._refuse(operations, error), *_last_words(error)]
         except AgentbusError as error:
             note = _note("error", "commit_failed", error)
-            if greeting:
+            if hello:
                 self._next_try = now.monotonic + GREETING_RETRY_SECONDS
                 return [note]
-            return [note, *self._refuse(entries, error)]
+            return [note, *self._refuse(operations, error)]
         except Exception as error:
-            if greeting:
+            if hello:
                 raise
-            return self._isolate(entries, error)
+            return self._isolate(operations, error)
 
-    def _greet(self, entry: Entry, now: Instant) -> list[Effect]:
+    def _greet(self, hello: GatewayHello, now: Instant) -> list[Effect]:
         """A gateway that has no number yet gets one; then no older attachment counts."""
-        state, hello = self._loaded(), entry.operation
-        assert isinstance(hello, GatewayHello)
-        if hello.incarnation != state.incarnation:
+        state = self._loaded()
+        if hello.incarnation == 0 or hello.incarnation != state.incarnation:
             with self._store.transaction():
                 self._state = None
                 incarnation = self._store.bus.next_incarnation()
@@ -210,38 +209,31 @@ class Core:
             state.detach_all()
             self._state = state
             self._tidy.changed(now)
-        self._queue.drop(1)
-        if entry.link != self._link:
+        if not self._done(1):
             return []
         channels = [channel.info for channel in state.channels.values()]
         welcome = Welcome(state.incarnation, state.instance, state.commit_id, channels)
         return [Send(GATEWAY_WRITER, welcome)]
 
-    def _commit(self, entries: list[Entry], now: Instant) -> list[Effect]:
+    def _commit(self, operations: list[GatewayToWriter], now: Instant) -> list[Effect]:
         state = self._loaded()
         with self._store.transaction():
             self._state = None  # it runs ahead of the database from here on
             work = Work(self._store, state, self._terms, now, self._not_ready)
-            outcomes = carry_out(work, [entry.operation for entry in entries])
+            outcomes = carry_out(work, operations)
         self._state = state
         self._durable = state.commit_id
         self._fault("committed")
         self._tidy.changed(now)
-        done = entries[: len(outcomes)]
-        self._done(len(done))
-        return self._tell(work, done, outcomes)
+        return self._tell(work, outcomes)
 
-    def _tell(
-        self, work: Work, entries: list[Entry], outcomes: list[Outcome | None]
-    ) -> list[Effect]:
+    def _tell(self, work: Work, outcomes: list[Outcome | None]) -> list[Effect]:
         effects: list[Effect] = []
-        if entries[0].link == self._link:  # a batch is of one link: a greeting stands between
+        if self._done(len(outcomes)):
             effects += [
                 Send(GATEWAY_WRITER, ChannelOpened(channel.info)) for channel in work.opened
             ]
-            answers = [outcome for outcome in outcomes if outcome is not None]
-            if answers:
-                effects.append(Send(GATEWAY_WRITER, Outcomes(self._durable, answers)))
+            effects += self._answer([outcome for outcome in outcomes if outcome is not None])
         if work.inserted:
             committed = Committed(work.previous, work.commit_id, work.inserted)
             effects.append(Send(WRITER_PROJECTOR, committed))
@@ -253,28 +245,34 @@ class Core:
             self._state = State(self._store)
         return self._state
 
-    def _done(self, count: int) -> None:
-        self._queue.drop(count)
+    def _done(self, count: int) -> bool:
+        """Takes them off the queue; whether anybody is there to be answered."""
         self._alone = max(0, self._alone - count)
+        return self._queue.drop(count)
 
-    def _refuse(self, entries: list[Entry], error: AgentbusError) -> list[Effect]:
-        self._done(len(entries))
+    def _answer(self, outcomes: list[Outcome]) -> list[Effect]:
+        return [Send(GATEWAY_WRITER, Outcomes(self._durable, outcomes))] if outcomes else []
+
+    def _refuse(self, operations: list[GatewayToWriter], error: AgentbusError) -> list[Effect]:
+        if not self._done(len(operations)):
+            return []
         failure = to_failure(error)
-        answers: list[Outcome] = [
-            Refused(entry.operation.ref, failure)
-            for entry in entries
-            if entry.link == self._link and not isinstance(entry.operation, Passed | GatewayHello)
-        ]
-        return [Send(GATEWAY_WRITER, Outcomes(self._durable, answers))] if answers else []
+        return self._answer(
+            [
+                Refused(operation.ref, failure)
+                for operation in operations
+                if not isinstance(operation, Passed | GatewayHello)
+            ]
+        )
 
-    def _isolate(self, entries: list[Entry], error: Exception) -> list[Effect]:
+    def _isolate(self, operations: list[GatewayToWriter], error: Exception) -> list[Effect]:
         """A fault of ours: the operation that meets it must neither kill us nor harm others."""
-        note = _note("error", "operation_crashed", error, operations=len(entries))
-        if len(entries) > 1:
-            self._alone = len(entries)
+        note = _note("error", "operation_crashed", error, operations=len(operations))
+        if len(operations) > 1:
+            self._alone = len(operations)
             return [note]
-        kind = type(entries[0].operation).__name__
-        return [note, *self._refuse(entries, InternalError(f"the writer failed in {kind}"))]
+        kind = type(operations[0]).__name__
+        return [note, *self._refuse(operations, InternalError(f"the writer failed in {kind}"))]
 
 
 def _note(level: Any, action: str, error: Exception, **fields: Any) -> Note:

@@ -132,7 +132,8 @@ def _session(
         display_name=display_name,
         repository=operation.repository,
         attachment=operation.attachment,
-        attached_at=work.now,
+        # Later than its creation, and be it by the smallest step: that tells a resume from it.
+        attached_at=max(work.now, known.created_at + 1) if known else work.now,
         last_seen=work.now,
         created_at=known.created_at if known else work.now,
     )

@@ -70,7 +70,7 @@ class State:
         for info in channels:
             self.add_channel(Channel(info.id, info.name, info.kind, info.last_seq))
         for session, subscriptions in zip(sessions, cursors, strict=True):
-            resumed = session.attached_at != session.created_at
+            resumed = session.attached_at > session.created_at
             self.attach(session, subscriptions, resumed=resumed)
 
     def add_channel(self, channel: Channel) -> None:

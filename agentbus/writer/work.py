@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from agentbus.config import KIB, Settings
-from agentbus.model.ids import ChannelId, CommitId, Seq, SubscriptionId
+from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId, SubscriptionId
 from agentbus.model.message import rfc3339
 from agentbus.model.ports import Instant, Tokens
-from agentbus.model.session import HOUR_MS, Session, Subscription
+from agentbus.model.session import HOUR_MS, Subscription
 from agentbus.store.write import WriteStore
-from agentbus.store.write.rows import Advance, MessageRow, Receipt, ReceiptRow
+from agentbus.store.write.rows import Advance, MessageRow, ReceiptRow
 from agentbus.wire.links import Append, RowInserted
 from agentbus.writer.state import Channel, State
 
@@ -45,7 +45,7 @@ class Work:
         self.commit_id = CommitId(state.commit_id + 1)
         self.inserted: list[RowInserted] = []
         self.opened: list[Channel] = []
-        self.receipts: dict[str, Receipt] = {}
+        self.receipts: dict[str, ReceiptRow] = {}
         self.taken: set[str] = set()
         self._memories = 0
         self._messages: list[MessageRow] = []
@@ -62,24 +62,26 @@ class Work:
     def insert(
         self,
         operation: Append,
-        session: Session,
+        session: SessionId,
         channel: Channel,
         thread: str,
         memory_id: str | None,
         envelope: bytes,
-    ) -> Receipt:
+    ) -> None:
         """Takes the channel's next position for a message, or for the creation of a memory."""
         state = self.state
-        state.last_id = id_ = state.last_id + 1
+        state.last_id = number = state.last_id + 1
         channel.last_seq = seq = Seq(channel.last_seq + 1)
         self._grown[channel.id] = channel
-        message_id, revision = operation.message_id, None
+        message_id = operation.message_id
+        revision = None
         if memory_id is not None:
             revision = 1
             self._memories += 1
         receipt = (
+            number,
             message_id,
-            session.id,
+            session,
             operation.fingerprint,
             channel.id,
             seq,
@@ -87,29 +89,26 @@ class Work:
             memory_id,
             revision,
         )
-        self._receipts.append((id_, *receipt))
+        self.receipts[message_id] = receipt
+        self._receipts.append(receipt)
         self._messages.append(
             (
-                id_,
+                number,
                 channel.id,
                 seq,
-                session.id,
+                session,
                 self.commit_id,
                 self.sent_at,
                 message_id,
-                None if thread == message_id else thread,
+                None if thread is message_id else thread,
                 operation.payload.reply_to,
                 memory_id,
                 revision,
                 envelope,
             )
         )
-        self.inserted.append(
-            RowInserted(channel.id, seq, session.id, envelope, memory_id, revision)
-        )
+        self.inserted.append(RowInserted(channel.id, seq, session, envelope, memory_id, revision))
         self.size += len(envelope)
-        known = self.receipts[message_id] = Receipt(*receipt)
-        return known
 
     def move(self, subscription: Subscription) -> None:
         """The cursor has a new position; only the last one of a batch is written."""

@@ -55,7 +55,8 @@ INSERT_RECEIPT: Final = """
 """What a retry of the operation is answered with."""
 
 SELECT_RECEIPTS: Final = """
-    SELECT operation_id, session_id, fingerprint, channel_id, seq, accepted_at, memory_id, revision
+    SELECT id, operation_id, session_id, fingerprint, channel_id, seq, accepted_at, memory_id,
+           revision
     FROM receipts WHERE operation_id IN ({marks})
 """
 """The receipts of some operations."""
@@ -76,19 +77,6 @@ def _many(statement: str) -> dict[int, str]:
 
 _RECEIPTS: Final = _many(SELECT_RECEIPTS)
 _TAKEN: Final = _many(SELECT_TAKEN)
-
-
-class Receipt(msgspec.Struct, frozen=True, gc=False):
-    """What an operation led to, and whose it was."""
-
-    operation_id: str
-    session_id: SessionId
-    fingerprint: bytes
-    channel_id: ChannelId
-    seq: Seq
-    accepted_at: int
-    memory_id: str | None
-    revision: int | None
 
 
 class Advance(msgspec.Struct, frozen=True):
@@ -126,16 +114,15 @@ class Rows:
         self._execute = connection.execute
         self._execute_many = connection.executemany
 
-    def receipts(self, operation_ids: Sequence[str]) -> dict[str, Receipt]:
+    def receipts(self, operation_ids: Sequence[str]) -> dict[str, ReceiptRow]:
         """The receipts of those that have one."""
-        found = self._in(_RECEIPTS, operation_ids)
-        return {row[0]: Receipt(*row) for row in found}
+        return {row[1]: row for row in self._in(_RECEIPTS, operation_ids)}
 
     def taken(self, message_ids: Sequence[str]) -> set[str]:
         """Those that have a row."""
         return {row[0] for row in self._in(_TAKEN, message_ids)}
 
-    def _in(self, statements: dict[int, str], ids: Sequence[str]) -> Iterator[tuple[Any, ...]]:
+    def _in(self, statements: dict[int, str], ids: Sequence[str]) -> Iterator[Any]:
         start = 0
         while start < len(ids):
             part = ids[start : start + _WIDTHS[-1]]
