@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import Any
 
 import pytest
 
@@ -35,6 +36,13 @@ def audited(bus: Daemon) -> Iterator[Traffic]:
     audit.received(traffic.reader, streams)
 
 
+def replaced(process: str, killed: int) -> Callable[[dict[str, Any]], bool]:
+    """Whether a status shows the successor of a killed process."""
+    return lambda status: any(
+        item["name"] == process and item["pid"] != killed for item in status["processes"]
+    )
+
+
 @pytest.mark.parametrize("process", ["writer", "projector", "gateway", "redis"])
 def test_a_killed_part_of_the_daemon_costs_nothing(bus: Daemon, process: str) -> None:
     supervisor = bus.pid("supervisor")
@@ -43,7 +51,7 @@ def test_a_killed_part_of_the_daemon_costs_nothing(bus: Daemon, process: str) ->
             traffic.go_on(STEP)
             killed = bus.kill(process)
             traffic.go_on(STEP)
-            assert bus.pid(process) != killed
+            bus.wait_until(replaced(process, killed))
         assert bus.pid("supervisor") == supervisor
         assert [traffic.reader.adapters, *(s.adapters for s in traffic.senders)] == [1] * 5
 
@@ -56,7 +64,7 @@ def test_a_killed_supervisor_takes_all_along_and_adapters_start_another_daemon(
             traffic.go_on(STEP)
             killed = bus.kill("supervisor")
             traffic.go_on(STEP)
-            assert bus.pid("supervisor") != killed
+            bus.wait_until(replaced("supervisor", killed))
         assert [traffic.reader.adapters, *(s.adapters for s in traffic.senders)] == [1] * 5
 
 
