@@ -41,6 +41,8 @@ class Channel:
         """Messages became visible."""
         last = messages[-1]
         if last.seq > self.stream.top:
+            if not self.messages:
+                self.stream.oldest = messages[0].seq
             self.stream.top = last.seq
             self.messages += len(messages)
             self._newest = last.envelope

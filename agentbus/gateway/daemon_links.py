@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from agentbus.gateway import replies
 from agentbus.gateway.events import Serving, UseRedis
@@ -24,6 +24,12 @@ from agentbus.wire.links import (
     Welcome,
 )
 
+READY_SECONDS: Final = 5.0
+"""The daemon is said to be ready once messages pass, or when recovery has taken so long."""
+
+UNREADY: Final = "not ready yet"
+"""Name of the alarm for that."""
+
 
 class DaemonLinks:
     """Writer, projector and supervisor, as the gateway hears them."""
@@ -32,6 +38,8 @@ class DaemonLinks:
         self._parts = parts
         self._stopping = stopping
         self._redis: str | None = None
+        self._serving = False
+        parts.bells[UNREADY] = self._serve
 
     def heard(self, event: Received | Opened | Closed) -> None:
         """One event of a link."""
@@ -106,7 +114,18 @@ class DaemonLinks:
             parts.channels.opened(info)
         if first:
             parts.greeter.known()
-            parts.out.effects.append(Serving())
+            parts.alarms.set(UNREADY, parts.alarms.now + READY_SECONDS)
+            self._serve_if_ready()
+
+    def _serve_if_ready(self) -> None:
+        if self._parts.condition.state == "ready":
+            self._serve()
+
+    def _serve(self) -> None:
+        if not self._serving:
+            self._serving = True
+            self._parts.alarms.set(UNREADY, None)
+            self._parts.out.effects.append(Serving())
 
     def _projected(self, frame: Projection) -> None:
         parts = self._parts
@@ -119,6 +138,7 @@ class DaemonLinks:
         if not frame.ready:
             parts.sending.clear_lanes()
             return
+        self._serve_if_ready()
         parts.channels.surveyed(frame.channels)
         parts.pusher.ready(parts.connections.values())
         parts.sending.visible(frame.commit_id)

@@ -119,7 +119,7 @@ class Broke(msgspec.Struct, frozen=True):
 
 
 class Serving(msgspec.Struct, frozen=True):
-    """The gateway knows its writer and serves: time to say `Ready`."""
+    """The bus serves, or recovers and answers so: time to say `Ready`."""
 
 
 Effect = (

@@ -21,7 +21,7 @@ from agentbus.wire.rpc import METHODS, Params, Request
 _decode = msgspec.json.Decoder(Request).decode
 
 _ID: Final = re.compile(
-    rb'\s*\{(?:\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,)*\s*"id"\s*:\s*(-?\d{1,18}|"[^"\\]*")'
+    rb'\s*\{(?:\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,)*\s*"id"\s*:\s*(-?\d{1,18}|"[^"\\]*")\s*[,}]'
 )
 """The id of a request that cannot be read, where it stands before the params."""
 

@@ -1,0 +1,363 @@
+"""A gateway's core between scripted ends: adapters that write lines, a writer, a projector, Redis.
+
+Nothing answers by itself. What the core has asked for is in `frames` (to the writer), `asked` (to
+the projector), `reads`, `measures` and `control`; what adapters were sent is in `inbox`.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, TypeVar
+
+import msgspec
+
+from agentbus import __version__
+from agentbus.config import Settings
+from agentbus.gateway.core import Core
+from agentbus.gateway.events import (
+    CloseConnection,
+    Connected,
+    Disconnected,
+    Effect,
+    Event,
+    Line,
+    Measure,
+    ReadStream,
+    SendLine,
+    StreamRead,
+    UseRedis,
+)
+from agentbus.mirror.read import Entry
+from agentbus.model.channel import ChannelInfo, Kind
+from agentbus.model.ids import AttachmentId, ChannelId, CommitId, Seq, SessionId, SubscriptionId
+from agentbus.model.ports import Instant
+from agentbus.wire.error_codes import Failure
+from agentbus.wire.events import Closed, Exit, Opened, Received, Send, WakeAt, Woke
+from agentbus.wire.links import (
+    CONTROL,
+    GATEWAY_WRITER,
+    PROJECTOR_GATEWAY,
+    Accepted,
+    Append,
+    ChannelTop,
+    Outcome,
+    Outcomes,
+    Projection,
+    Refused,
+    Register,
+    Registered,
+    SubscriptionInfo,
+    Visible,
+    VisibleMessage,
+    Welcome,
+)
+from agentbus.wire.rpc import PROTOCOL
+
+T = TypeVar("T")
+
+GENERAL = ChannelId(1)
+MEMORY = ChannelId(2)
+NAMES: dict[int, tuple[str, Kind]] = {1: ("general", "ordinary"), 2: ("memory", "memory")}
+EXPIRES = 1_800_000_000.0
+AT = "2026-11-30T16:40:27.123Z"
+
+
+def envelope(seq: int, padding: int = 0) -> bytes:
+    return b'{"seq":%d,"sent_at":"%b","content":"%b"}' % (seq, AT.encode(), b"x" * padding)
+
+
+def entries(first: int, last: int, *, sender: int = 900, padding: int = 0) -> list[Entry]:
+    return [
+        Entry(Seq(seq), SessionId(sender), envelope(seq, padding)) for seq in range(first, last + 1)
+    ]
+
+
+def info(number: int, channel: int = GENERAL, position: int = 0, **rest: Any) -> SubscriptionInfo:
+    return SubscriptionInfo(
+        SubscriptionId(number),
+        NAMES[channel][0],
+        ChannelId(channel),
+        Seq(position),
+        rest.get("expires_at", EXPIRES),
+        rest.get("include_own", False),
+    )
+
+
+class Rig:
+    def __init__(self, *, start: bool = True, **settings: Any) -> None:
+        self.settings = Settings(**settings)
+        self.core = Core(self.settings, "/etc/agentbus.json")
+        self.now = 1000.0
+        self.wall = 1_764_520_000.0
+        self.commit = 0
+        self.wake: float | None = None
+        self.effects: list[Effect] = []
+        self.frames: list[Any] = []
+        self.asked: list[Any] = []
+        self.control: list[Any] = []
+        self.reads: list[ReadStream] = []
+        self.measures: list[Measure] = []
+        self.closed: list[int] = []
+        self.redis: str | None = None
+        self.exit: int | None = None
+        self.inbox: dict[int, list[dict[str, Any]]] = defaultdict(list)
+        self.raw: dict[int, list[bytes]] = defaultdict(list)
+        self._connections = 0
+        self._requests = 0
+        if start:
+            self.start()
+
+    # ---- driving
+
+    def event(self, event: Event) -> list[Effect]:
+        effects = self.core.handle(event, Instant(self.now, self.wall))
+        for effect in effects:
+            self._sort(effect)
+        self.effects += effects
+        return effects
+
+    def _sort(self, effect: Effect) -> None:
+        match effect:
+            case Send(link, message):
+                {GATEWAY_WRITER: self.frames, PROJECTOR_GATEWAY: self.asked}.get(
+                    link, self.control
+                ).append(message)
+            case SendLine(connection, line):
+                assert line.endswith(b"\n")
+                assert line.count(b"\n") == 1
+                self.raw[connection].append(line)
+                self.inbox[connection].append(msgspec.json.decode(line))
+            case ReadStream():
+                self.reads.append(effect)
+            case Measure():
+                self.measures.append(effect)
+            case CloseConnection(connection):
+                self.closed.append(connection)
+            case UseRedis(path):
+                self.redis = path
+            case WakeAt(when):
+                self.wake = when
+            case Exit(code):
+                self.exit = code
+            case _:
+                pass
+
+    def sleep(self, seconds: float) -> None:
+        """Time passes, with a `Woke` whenever one was asked for."""
+        until = self.now + seconds
+        while self.wake is not None and self.wake <= until:
+            self.now = max(self.now, self.wake)
+            self.wake = None
+            self.event(Woke())
+        self.wall += until - (until - seconds)
+        self.now = until
+
+    def start(self) -> None:
+        self.event(Opened(GATEWAY_WRITER))
+        self.event(Opened(PROJECTOR_GATEWAY))
+        self.welcome()
+        self.project()
+        self.frames.clear()
+
+    def welcome(self, incarnation: int = 1, instance: str = "bus", **channels: int) -> None:
+        known = [
+            ChannelInfo(ChannelId(number), name, kind, Seq(channels.get(name, 0)))
+            for number, (name, kind) in NAMES.items()
+        ]
+        message = Welcome(incarnation, instance, CommitId(self.commit), known)
+        self.event(Received(GATEWAY_WRITER, message))
+
+    def project(
+        self,
+        *tops: ChannelTop,
+        ready: bool = True,
+        rebuilds: int = 0,
+        boot: str = "boot",
+        socket: str | None = "/run/redis.sock",
+    ) -> None:
+        reason = "" if ready else "rebuilding"
+        message = Projection(
+            boot, ready, reason, rebuilds, CommitId(self.commit), socket, list(tops)
+        )
+        self.event(Received(PROJECTOR_GATEWAY, message))
+
+    def restart_writer(self, *, welcome: bool = True) -> None:
+        self.event(Closed(GATEWAY_WRITER))
+        self.frames.clear()
+        self.event(Opened(GATEWAY_WRITER))
+        if welcome:
+            self.welcome()
+
+    # ---- adapters
+
+    def connect(self, *, greet: bool = True) -> int:
+        self._connections += 1
+        connection = self._connections
+        self.event(Connected(connection, True))
+        if greet:
+            result = self.call(connection, "hello", protocol=PROTOCOL, version=__version__)
+            assert result["protocol"] == PROTOCOL
+        return connection
+
+    def disconnect(self, connection: int) -> None:
+        self.event(Disconnected(connection))
+
+    def line(self, connection: int, line: bytes) -> None:
+        self.event(Line(connection, line))
+
+    def ask(self, connection: int, method: str, **params: Any) -> int:
+        self._requests += 1
+        request = {"jsonrpc": "2.0", "id": self._requests, "method": method, "params": params}
+        self.line(connection, msgspec.json.encode(request))
+        return self._requests
+
+    def reply(self, connection: int, request: int) -> dict[str, Any] | None:
+        """The answer to a request, which is taken out of the inbox."""
+        for line in self.inbox[connection]:
+            if line.get("id") == request:
+                self.inbox[connection].remove(line)
+                return line
+        return None
+
+    def call(self, connection: int, method: str, **params: Any) -> dict[str, Any]:
+        """The result, or the error's data, of what is answered at once."""
+        return self.result(connection, self.ask(connection, method, **params))
+
+    def result(self, connection: int, request: int) -> dict[str, Any]:
+        reply = self.reply(connection, request)
+        assert reply is not None, "not answered"
+        if "error" in reply:
+            data: dict[str, Any] = reply["error"]["data"]
+            return data
+        result: dict[str, Any] = reply["result"]
+        return result
+
+    def notes(self, connection: int, method: str) -> list[dict[str, Any]]:
+        """The params of the notifications of that method, which are taken out of the inbox."""
+        found = [line for line in self.inbox[connection] if line.get("method") == method]
+        self.inbox[connection] = [line for line in self.inbox[connection] if line not in found]
+        return [line["params"] for line in found]
+
+    def delivered(self, connection: int) -> list[int]:
+        """The positions of the messages delivered since last asked, in the order they came."""
+        notes = self.notes(connection, "deliver")
+        return [message["seq"] for note in notes for message in note["messages"]]
+
+    def attach(
+        self,
+        connection: int,
+        session: int = 1,
+        *subscriptions: SubscriptionInfo,
+        **params: Any,
+    ) -> str:
+        """Registers; the writer agrees."""
+        request = self.ask(
+            connection, "register", **{"application": "x", "session": str(session), **params}
+        )
+        frame = self.frame(Register)
+        self.outcomes(self.registered(frame, session, *subscriptions))
+        attachment = self.result(connection, request)["attachment"]
+        assert attachment == frame.attachment
+        return str(attachment)
+
+    def registered(
+        self, frame: Register, session: int, *subscriptions: SubscriptionInfo
+    ) -> Registered:
+        return Registered(
+            frame.ref,
+            AttachmentId(frame.attachment),
+            SessionId(session),
+            f"Sam{session}",
+            "Sam",
+            False,
+            list(subscriptions),
+        )
+
+    def member(self, session: int, *subscriptions: SubscriptionInfo) -> tuple[int, str]:
+        """A connection with one attachment; without subscriptions given one to `general`."""
+        connection = self.connect()
+        chosen = subscriptions or (info(session),)
+        return connection, self.attach(connection, session, *chosen)
+
+    def send(self, connection: int, attachment: str, message_id: str = "m", **params: Any) -> int:
+        given = {"channel": "general", "content": "hello", **params}
+        return self.ask(connection, "send", attachment=attachment, message_id=message_id, **given)
+
+    # ---- the daemon's processes
+
+    def frame(self, kind: type[T]) -> T:
+        """The oldest frame of that kind to the writer, which is taken out."""
+        found = next(frame for frame in self.frames if isinstance(frame, kind))
+        self.frames.remove(found)
+        return found
+
+    def framed(self, kind: type[T]) -> list[T]:
+        """All frames of that kind, which are taken out."""
+        found = [frame for frame in self.frames if isinstance(frame, kind)]
+        self.frames = [frame for frame in self.frames if not isinstance(frame, kind)]
+        return found
+
+    def outcomes(self, *outcomes: Outcome, commit: int | None = None) -> None:
+        commit = self.commit if commit is None else commit
+        self.event(Received(GATEWAY_WRITER, Outcomes(CommitId(commit), list(outcomes))))
+
+    def refuse(self, ref: int, code: str, text: str = "no") -> None:
+        self.outcomes(Refused(ref, Failure(code, text)))
+
+    def accept(self, *appends: Append, first: int = 1, duplicate: bool = False) -> None:
+        """The writer commits these together."""
+        if not duplicate:
+            self.commit += 1
+        self.outcomes(
+            *(
+                Accepted(each.ref, each.message_id, Seq(first + number), AT, duplicate)
+                for number, each in enumerate(appends)
+            )
+        )
+
+    def show(
+        self,
+        first: int,
+        last: int,
+        *,
+        channel: int = GENERAL,
+        sender: int = 900,
+        padding: int = 0,
+        commit: int | None = None,
+    ) -> None:
+        """The projector says that these positions are visible."""
+        if commit is None:
+            self.commit += 1
+        messages = [
+            VisibleMessage(ChannelId(channel), each.seq, each.session_id, each.envelope)
+            for each in entries(first, last, sender=sender, padding=padding)
+        ]
+        frame = Visible(CommitId(self.commit if commit is None else commit), messages)
+        self.event(Received(PROJECTOR_GATEWAY, frame))
+
+    def read(self, found: list[Entry], *, more: bool = False) -> ReadStream:
+        """Answers the oldest read."""
+        asked = self.reads.pop(0)
+        self.event(StreamRead(asked.ref, found, more))
+        return asked
+
+    def read_all(self, stream: list[Entry]) -> None:
+        """Answers reads from a whole stream for as long as there are any."""
+        while self.reads:
+            asked = self.reads[0]
+            edge = asked.edge or 0
+            found = [each for each in stream if each.seq > edge][: asked.count]
+            self.read(found, more=bool(found) and found[-1] is not stream[-1])
+
+    def fail_read(self) -> None:
+        asked = self.reads.pop(0)
+        failure = Failure("unavailable", "the connection to Redis was lost")
+        self.event(StreamRead(asked.ref, [], False, failure))
+
+
+def top(channel: int, last: int, *, count: int | None = None, oldest: int = 1) -> ChannelTop:
+    held = last - oldest + 1 if count is None else count
+    return ChannelTop(ChannelId(channel), held, Seq(oldest), Seq(last), AT)
+
+
+CONTROL_LINK = CONTROL

@@ -1,0 +1,502 @@
+"""Each message once and in order, per epoch, whatever comes in whatever order."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import pytest
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
+
+from agentbus.mirror.read import Entry
+from agentbus.model.delivery import TURNS, Delivery, Lost, Push, Run, State, Stream, Turn
+from agentbus.model.ids import Seq, SessionId, SubscriptionId
+from agentbus.model.window import Share, Window
+
+ME, OTHER = SessionId(1), SessionId(2)
+
+
+def entry(seq: int, sender: SessionId = OTHER, size: int = 10) -> Entry:
+    return Entry(Seq(seq), sender, b"x" * size)
+
+
+def some(first: int, last: int) -> list[Entry]:
+    return [entry(seq) for seq in range(first, last + 1)]
+
+
+def made(
+    position: int = 0,
+    *,
+    top: int = 0,
+    messages: int = 100,
+    size: int = 10_000,
+    include_own: bool = False,
+    dense: bool = True,
+) -> Delivery:
+    share = Share(Window(messages, size))
+    stream = Stream(top, dense=dense)
+    return Delivery(
+        SubscriptionId(7), ME, Seq(position), stream, share, include_own=include_own
+    )
+
+
+def show(delivery: Delivery, *found: Entry) -> Push | None:
+    delivery.stream.top = found[-1].seq
+    return delivery.visible(Run(found))
+
+
+def seqs(push: Push | None) -> list[int]:
+    return [] if push is None else [each.seq for each in push.entries]
+
+
+# ---- the table
+
+
+def test_only_the_turns_of_the_table_are_possible() -> None:
+    possible = {(state, turn) for state, turn in product(State, Turn) if (state, turn) in TURNS}
+    assert len(possible) == 8 + len(State)
+    assert (State.LIVE, Turn.READ_BEGAN) not in possible
+
+
+def test_every_state_can_be_reached_and_left_for_live() -> None:
+    assert set(TURNS.values()) == set(State)
+    for state in State:
+        reached, seen = {state}, set()
+        while reached - seen:
+            seen |= reached
+            reached |= {after for (before, _), after in TURNS.items() if before in reached}
+        assert State.LIVE in reached
+
+
+# ---- live
+
+
+def test_what_becomes_visible_next_is_pushed_as_it_is() -> None:
+    delivery, run = made(), some(1, 3)
+    push = show(delivery, *run)
+    assert push == Push(Seq(3), tuple(run))
+    assert (delivery.pushed, delivery.outstanding, delivery.state) == (3, 3, State.LIVE)
+
+
+def test_what_was_pushed_already_is_dropped() -> None:
+    delivery = made(5, top=5)
+    assert show(delivery, *some(4, 5)) is None
+    assert seqs(show(delivery, *some(4, 7))) == [6, 7]
+
+
+def test_a_hole_makes_it_lag() -> None:
+    delivery = made()
+    assert not show(delivery, *some(2, 3))
+    assert (delivery.pushed, delivery.state) == (0, State.LAGGING)
+
+
+def test_a_full_window_makes_it_lag_after_what_fits() -> None:
+    delivery = made(messages=2)
+    push = show(delivery, *some(1, 3))
+    assert push is not None
+    assert (seqs(push), push.through, delivery.state) == ([1, 2], 2, State.LAGGING)
+
+
+def test_a_window_is_full_by_bytes_too() -> None:
+    delivery = made(size=25)
+    assert seqs(show(delivery, *some(1, 3))) == [1, 2]
+
+
+def test_a_message_larger_than_the_window_comes_alone() -> None:
+    delivery = made(size=5)
+    assert seqs(show(delivery, *some(1, 2))) == [1]
+
+
+def test_an_attachment_with_nothing_outstanding_gets_one_message_into_a_full_window() -> None:
+    window = Window(2, 100)
+    Share(window).charge(2, 20)
+    delivery = Delivery(SubscriptionId(1), ME, Seq(0), Stream(), Share(window))
+    assert seqs(show(delivery, *some(1, 2))) == [1]
+    assert delivery.state is State.LAGGING
+
+
+# ---- own messages
+
+
+def test_own_messages_are_passed_over_and_through_covers_them() -> None:
+    delivery = made()
+    push = show(delivery, entry(1), entry(2, ME))
+    assert push is not None
+    assert (seqs(push), push.through) == ([1], 2)
+    assert delivery.passable() is None
+    delivery.reported(Seq(2))
+    assert delivery.passable() is None
+
+
+def test_a_cursor_may_pass_own_messages_when_nothing_is_outstanding() -> None:
+    delivery = made()
+    assert not show(delivery, entry(1, ME))
+    assert delivery.passable() == 1
+    delivery.passed(Seq(1))
+    assert delivery.passable() is None
+
+
+def test_own_messages_come_where_they_are_asked_for() -> None:
+    assert seqs(show(made(include_own=True), entry(1, ME), entry(2))) == [1, 2]
+
+
+# ---- refills
+
+
+def test_a_subscription_behind_its_stream_begins_as_lagging() -> None:
+    assert made(3, top=8).state is State.LAGGING
+    assert made(8, top=8).state is State.LIVE
+    assert made(9, top=8).state is State.LIVE
+
+
+def test_a_read_that_reaches_the_top_makes_it_live() -> None:
+    delivery = made(top=3)
+    delivery.read_began(1)
+    assert delivery.state is State.REFILLING
+    assert seqs(delivery.refilled(1, some(1, 3))) == [1, 2, 3]
+    assert delivery.state is State.LIVE
+
+
+def test_what_became_visible_during_the_read_is_read_next() -> None:
+    delivery = made(top=3)
+    delivery.read_began(1)
+    assert show(delivery, entry(4)) is None
+    delivery.refilled(1, some(1, 3))
+    assert delivery.state is State.LAGGING
+    delivery.read_began(2)
+    assert seqs(delivery.refilled(2, some(4, 4))) == [4]
+    assert delivery.state is State.LIVE
+
+
+@pytest.mark.parametrize("found", [[], [entry(2)]], ids=["nothing", "a hole"])
+def test_a_read_without_what_follows_is_tried_again_later(found: list[Entry]) -> None:
+    delivery = made(top=3)
+    delivery.read_began(1)
+    assert not delivery.refilled(1, found)
+    assert (delivery.pushed, delivery.state) == (0, State.STALLED)
+    delivery.retried()
+    assert delivery.state is State.LAGGING
+    delivery.retried()
+    assert delivery.state is State.LAGGING
+
+
+def test_a_read_that_finds_the_window_full_waits_for_room() -> None:
+    delivery = made(top=3, messages=2)
+    delivery.read_began(1)
+    assert seqs(delivery.refilled(1, some(1, 3))) == [1, 2]
+    delivery.read_began(2)
+    assert not delivery.refilled(2, some(3, 3))
+    assert delivery.state is State.LAGGING
+
+
+def test_a_reply_to_a_read_of_an_older_epoch_is_nothing() -> None:
+    delivery = made(top=3)
+    delivery.read_began(1)
+    delivery.restart()
+    assert delivery.refilled(1, some(1, 3)) is None
+    delivery.read_began(2)
+    assert delivery.refilled(1, some(1, 3)) is None
+    assert seqs(delivery.refilled(2, some(1, 3))) == [1, 2, 3]
+
+
+# ---- holes
+
+
+def test_what_retention_removed_is_a_gap_with_an_exact_count() -> None:
+    delivery = made(2, top=9)
+    delivery.stream.oldest = Seq(6)
+    delivery.read_began(1)
+    push = delivery.refilled(1, some(6, 9))
+    assert push is not None
+    assert push.gaps == [Lost(Seq(2), Seq(6), 3)]
+    assert (seqs(push), push.through) == ([6, 7, 8, 9], 9)
+
+
+def test_a_gap_holds_the_cursor_until_it_is_reported() -> None:
+    delivery = made(0, top=9, messages=1)
+    delivery.stream.oldest = Seq(6)
+    delivery.read_began(1)
+    push = delivery.refilled(1, some(6, 9))
+    assert push is not None
+    assert (seqs(push), push.through, delivery.passable()) == ([], 5, None)
+    delivery.reported(Seq(5))
+    delivery.read_began(2)
+    assert seqs(delivery.refilled(2, some(6, 9))) == [6]
+
+
+def test_a_gap_never_comes_after_messages_of_the_same_push() -> None:
+    delivery = made(0, top=9)
+    delivery.stream.oldest = Seq(6)
+    delivery.read_began(1)
+    push = delivery.refilled(1, [*some(1, 2), *some(6, 9)])
+    assert push is not None
+    assert (seqs(push), push.gaps, delivery.state) == ([1, 2], [], State.LAGGING)
+
+
+def test_where_holes_are_normal_they_are_passed_over_by_a_read_alone() -> None:
+    delivery = made(0, dense=False)
+    assert not show(delivery, *some(3, 4))
+    delivery.read_began(1)
+    push = delivery.refilled(1, some(3, 4))
+    assert push is not None
+    assert (seqs(push), push.gaps, push.through) == ([3, 4], [], 4)
+
+
+# ---- reports and epochs
+
+
+def test_a_report_frees_the_window_by_position() -> None:
+    delivery = made(messages=3)
+    show(delivery, *some(1, 3))
+    assert delivery.reported(Seq(2)) == 2
+    assert delivery.outstanding == 1
+    assert delivery.oldest_undelivered == 3
+
+
+def test_a_new_epoch_starts_after_what_is_confirmed() -> None:
+    delivery = made()
+    show(delivery, *some(1, 4))
+    delivery.reported(Seq(3))
+    delivery.committed(Seq(2))
+    delivery.restart()
+    assert (delivery.pushed, delivery.outstanding, delivery.state) == (2, 0, State.LAGGING)
+
+
+def test_what_was_handed_off_before_the_epoch_is_not_pushed_again() -> None:
+    delivery = made(top=4)
+    delivery.reported(Seq(3))
+    delivery.read_began(1)
+    assert seqs(delivery.refilled(1, some(1, 4))) == [4]
+
+
+def test_a_report_that_reaches_the_top_makes_it_live() -> None:
+    delivery = made(top=4)
+    delivery.read_began(1)
+    delivery.reported(Seq(4))
+    assert delivery.state is State.LIVE
+    assert delivery.refilled(1, some(1, 4)) is None
+
+
+def test_ending_gives_all_room_back() -> None:
+    window = Window(10, 1000)
+    share = Share(window)
+    delivery = Delivery(SubscriptionId(1), ME, Seq(0), Stream(), share)
+    show(delivery, *some(1, 4))
+    delivery.end()
+    assert (window.messages, window.bytes, share.messages, share.bytes) == (0, 0, 0, 0)
+
+
+def test_lag_and_undelivered_are_counted() -> None:
+    delivery = made(messages=2)
+    show(delivery, *some(1, 5))
+    assert (delivery.lag, delivery.undelivered, delivery.oldest_undelivered) == (3, 5, 1)
+    assert made(4, top=4).oldest_undelivered is None
+    assert made(4, top=6).oldest_undelivered == 5
+
+
+# ---- any interleaving
+
+
+class AnyOrder(RuleBasedStateMachine):
+    """A stream that grows and loses its oldest messages, an adapter, and everything in between."""
+
+    @initialize(
+        position=st.integers(0, 3),
+        backlog=st.integers(0, 6),
+        messages=st.integers(1, 5),
+        size=st.integers(1, 60),
+        include_own=st.booleans(),
+        dense=st.booleans(),
+    )
+    def begin(
+        self,
+        position: int,
+        backlog: int,
+        messages: int,
+        size: int,
+        include_own: bool,
+        dense: bool,
+    ) -> None:
+        self.dense, self.include_own = dense, include_own
+        self.committed: list[Entry] = some(1, position + backlog)
+        self.stream = Stream(len(self.committed), dense=dense)
+        self.window = Window(messages, size)
+        self.share = Share(self.window)
+        self.other = Share(self.window)
+        self.delivery = Delivery(
+            SubscriptionId(1), ME, Seq(position), self.stream, self.share, include_own=include_own
+        )
+        self.removed: set[int] = set()
+        self.reads = 0
+        self.under_way: list[tuple[int, int, list[Entry]]] = []
+        self.confirmed = position
+        self.handed_off = position
+        self.unconfirmed: list[int] = []
+        self.expect_from(position)
+
+    def expect_from(self, position: int) -> None:
+        self.covered = position
+        self.held: list[int] = []
+
+    def wanted(self, item: Entry) -> bool:
+        return self.include_own or item.session_id != ME
+
+    def got(self, push: Push | None) -> None:
+        """The adapter: everything from `covered` to `through` is there, own, removed or told."""
+        if push is None:
+            return
+        told: set[int] = set()
+        messages_begin = push.entries[0].seq if push.entries else push.through + 1
+        for lost in push.gaps:
+            assert lost.resumed_at_seq <= messages_begin
+            assert lost.lost == lost.resumed_at_seq - lost.after_seq - 1
+            told |= set(range(lost.after_seq + 1, lost.resumed_at_seq))
+            assert told <= self.removed
+            self.held.append(lost.resumed_at_seq - 1)
+        got = [item.seq for item in push.entries]
+        self.held += got
+        between = self.committed[self.covered : push.through]
+        holes = set() if self.dense else self.removed
+        expected = [
+            item.seq
+            for item in between
+            if self.wanted(item) and item.seq not in told and item.seq not in holes
+        ]
+        if not self.dense:
+            got = [seq for seq in got if seq not in self.removed]
+        assert got == expected
+        self.covered = push.through
+
+    @rule(count=st.integers(1, 4), own=st.lists(st.booleans(), min_size=4, max_size=4))
+    def messages_become_visible(self, count: int, own: list[bool]) -> None:
+        first = len(self.committed) + 1
+        run = [entry(first + i, ME if own[i] else OTHER) for i in range(count)]
+        self.committed += run
+        self.stream.top = run[-1].seq
+        self.got(self.delivery.visible(Run(run)))
+
+    @rule(count=st.integers(1, 2))
+    def messages_are_stored_and_nobody_says_so(self, count: int) -> None:
+        first = len(self.committed) + 1
+        self.committed += some(first, first + count - 1)
+
+    @rule()
+    def the_top_is_told(self) -> None:
+        self.stream.top = Seq(len(self.committed))
+        self.delivery.raised()
+
+    @precondition(lambda self: self.delivery.state is State.LAGGING)
+    @rule()
+    def a_read_begins(self) -> None:
+        self.reads += 1
+        after = self.delivery.pushed
+        self.under_way.append((self.reads, after, self.there_is(after)))
+        self.delivery.read_began(self.reads)
+
+    def there_is(self, after: int) -> list[Entry]:
+        return [x for x in self.committed if x.seq > after and x.seq not in self.removed]
+
+    @precondition(lambda self: self.under_way)
+    @rule(count=st.integers(0, 6), early=st.integers(0, 3), data=st.data())
+    def a_reply_comes(self, count: int, early: int, data: st.DataObject) -> None:
+        """A read goes in steps, and retention may come between two of them."""
+        index = data.draw(st.integers(0, len(self.under_way) - 1))
+        ref, after, before = self.under_way.pop(index)
+        first = before[:early]
+        found = first + self.there_is(first[-1].seq if first else after)
+        self.got(self.delivery.refilled(ref, found[:count]))
+
+    @precondition(lambda self: self.under_way and self.dense)
+    @rule()
+    def a_reply_comes_from_a_stream_that_is_not_whole(self) -> None:
+        ref, after, _ = self.under_way.pop()
+        found = self.there_is(after)
+        if found and found[0].seq == max(self.removed, default=0) + 1:
+            found = found[1:]
+        self.got(self.delivery.refilled(ref, found[1:]))
+
+    @rule()
+    def a_moment_passes(self) -> None:
+        self.delivery.retried()
+
+    @precondition(lambda self: self.held)
+    @rule(data=st.data())
+    def the_adapter_reports(self, data: st.DataObject) -> None:
+        self.report(data.draw(st.sampled_from([*self.held, self.covered])))
+
+    def report(self, position: int) -> None:
+        self.held = [seq for seq in self.held if seq > position]
+        self.handed_off = max(self.handed_off, position)
+        self.unconfirmed.append(position)
+        self.delivery.reported(Seq(position))
+        self.covered = max(self.covered, position)
+
+    @precondition(lambda self: self.handed_off > self.covered)
+    @rule()
+    def the_adapter_reports_again_what_was_handed_off_in_another_epoch(self) -> None:
+        self.report(self.handed_off)
+
+    @rule()
+    def a_report_is_committed(self) -> None:
+        if self.unconfirmed:
+            self.confirmed = max(self.confirmed, self.unconfirmed.pop(0))
+            self.delivery.committed(Seq(self.confirmed))
+
+    @rule()
+    def a_new_epoch_begins(self) -> None:
+        self.delivery.restart()
+        self.expect_from(self.confirmed)
+
+    @rule()
+    def the_cursor_passes_own_messages(self) -> None:
+        position = self.delivery.passable()
+        if position is not None:
+            assert not self.held
+            self.delivery.passed(position)
+
+    @rule(count=st.integers(0, 5))
+    def another_attachment_takes_or_gives_room(self, count: int) -> None:
+        self.other.free(self.other.messages, self.other.bytes)
+        self.other.charge(count, count)
+
+    @rule(count=st.integers(1, 3))
+    def retention_removes_the_oldest(self, count: int) -> None:
+        oldest = max(self.removed, default=0) + 1
+        last = min(oldest + count - 1, len(self.committed))
+        self.removed |= set(range(oldest, last + 1))
+        self.stream.oldest = Seq(last + 1)
+
+    @invariant()
+    def the_window_is_what_is_outstanding(self) -> None:
+        if not hasattr(self, "delivery"):
+            return
+        assert self.delivery.outstanding == len(self.held) == self.share.messages
+        assert self.window.messages == self.share.messages + self.other.messages
+        assert self.share.messages <= max(1, self.window.max_messages)
+
+    @invariant()
+    def live_means_that_nothing_is_left(self) -> None:
+        if hasattr(self, "delivery") and self.delivery.state is State.LIVE:
+            assert self.delivery.pushed >= self.stream.top
+
+    def teardown(self) -> None:
+        """With room and reads that work, everything still there arrives."""
+        if not hasattr(self, "delivery"):
+            return
+        self.other.free(self.other.messages, self.other.bytes)
+        for _ in range(10 * (len(self.committed) + 5)):
+            if self.held:
+                self.report(self.held[-1])
+            self.delivery.retried()
+            if self.delivery.state is State.LAGGING:
+                self.a_read_begins()
+            for ref, after, _ in self.under_way:
+                self.got(self.delivery.refilled(ref, self.there_is(after)[:6]))
+            self.under_way.clear()
+        left = [item.seq for item in self.committed if item.seq not in self.removed]
+        if left and left[-1] == self.stream.top:
+            assert self.delivery.state is State.LIVE
+            assert self.covered >= self.stream.top or not self.wanted(self.committed[-1])
+
+
+TestAnyOrder = AnyOrder.TestCase
