@@ -6,16 +6,19 @@ out of range is `ConfigInvalid` naming the key, the value and what is allowed.
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta
 
 from agentbus.errors import ConfigInvalid
+
+try:  # every adapter needs it, and hashlib brings 3 MiB of OpenSSL along
+    from _blake2 import blake2b
+except ImportError:
+    from hashlib import blake2b
 
 MIB: Final = 1024 * 1024
 KIB: Final = 1024
@@ -108,8 +111,12 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     def fingerprint(self) -> str:
         """Equal for equal effective settings; how an adapter and a daemon compare theirs."""
-        encoded = msgspec.json.encode(self, order="deterministic")
-        return hashlib.blake2b(encoded, digest_size=16).hexdigest()
+        return digest(msgspec.json.encode(self, order="deterministic"), 16).hex()
+
+
+def digest(data: bytes, size: int) -> bytes:
+    """BLAKE2b, `size` bytes of it."""
+    return blake2b(data, digest_size=size).digest()
 
 
 class Configuration(msgspec.Struct, frozen=True):
@@ -127,20 +134,21 @@ def load(path: str | os.PathLike[str] | None = None) -> Configuration:
     Raises ConfigInvalid.
     """
     chosen = path or os.environ.get(CONFIG_VARIABLE)
-    file = _at_home(Path(chosen or DEFAULT_PATH)).absolute()
+    file = os.path.abspath(_at_home(os.fspath(chosen or DEFAULT_PATH)))
     try:
-        raw = file.read_bytes()
+        with open(file, "rb") as document:
+            raw = document.read()
     except FileNotFoundError:
         if chosen:
             raise ConfigInvalid(f"{file}: no such file; create it or leave out --config") from None
-        return Configuration(_resolve(Settings(), file), str(file), exists=False)
+        return Configuration(_resolve(Settings(), file), file, exists=False)
     except OSError as error:
         raise ConfigInvalid(f"{file} cannot be read: {error.strerror}") from error
     given, settings = _parse(file, raw)
-    return Configuration(_resolve(settings, file), str(file), exists=True, given=given)
+    return Configuration(_resolve(settings, file), file, exists=True, given=given)
 
 
-def _parse(file: Path, raw: bytes) -> tuple[tuple[str, ...], Settings]:
+def _parse(file: str, raw: bytes) -> tuple[tuple[str, ...], Settings]:
     try:
         document = msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
@@ -148,9 +156,9 @@ def _parse(file: Path, raw: bytes) -> tuple[tuple[str, ...], Settings]:
     if not isinstance(document, dict):
         raise ConfigInvalid(f"{file} must hold one JSON object, not {type(document).__name__}")
     for key, value in document.items():
-        check(str(file), key, value)
+        check(file, key, value)
     settings = msgspec.convert(document, Settings)
-    _check_combinations(str(file), settings)
+    _check_combinations(file, settings)
     return tuple(document), settings
 
 
@@ -211,11 +219,11 @@ def _check_combinations(file: str, settings: Settings) -> None:
         )
 
 
-def _resolve(settings: Settings, file: Path) -> Settings:
+def _resolve(settings: Settings, file: str) -> Settings:
     """Paths made absolute: `~/` is the home, relative ones are relative to the file."""
 
     def absolute(path: str) -> str:
-        return os.path.normpath(file.parent / _at_home(Path(path)))
+        return os.path.normpath(os.path.join(os.path.dirname(file), _at_home(path)))
 
     redis, command = settings.redis_executable, settings.inspection_command
     if "/" in redis:
@@ -228,8 +236,8 @@ def _resolve(settings: Settings, file: Path) -> Settings:
     )
 
 
-def _at_home(path: Path) -> Path:
-    try:
-        return path.expanduser()
-    except RuntimeError:
-        raise ConfigInvalid(f"{path}: there is no home directory; set HOME") from None
+def _at_home(path: str) -> str:
+    found = os.path.expanduser(path)
+    if found.startswith("~"):
+        raise ConfigInvalid(f"{path}: there is no home directory; set HOME")
+    return found

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from datetime import UTC, datetime
 from typing import Final, Literal
 
 import msgspec
 
+from agentbus.config import digest
 from agentbus.model.ids import Seq
 
 Scalar = str | int | float | bool | None
@@ -81,7 +81,7 @@ _canonical = msgspec.json.Encoder(order="deterministic")
 
 def fingerprint(channel: str, payload: Payload) -> bytes:
     """16 bytes that two submissions share when the sender chose the same for both."""
-    return hashlib.blake2b(_canonical.encode((channel, payload)), digest_size=16).digest()
+    return digest(_canonical.encode((channel, payload)), 16)
 
 
 _envelopes = msgspec.json.Encoder()

@@ -18,7 +18,6 @@ and a NUL (macOS; Linux has 4 more), so a long path moves its socket to `/tmp/ag
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import stat
 from collections.abc import Mapping
@@ -26,7 +25,7 @@ from typing import Final
 
 import msgspec
 
-from agentbus.config import Settings
+from agentbus.config import Settings, digest
 from agentbus.errors import UnsafePermissions
 
 RUNTIME_VARIABLE: Final = "AGENTBUS_RUNTIME_DIR"
@@ -90,9 +89,9 @@ def _near(runtime: str, name: str, *, reserve: int = 0) -> str:
     path = os.path.join(runtime, name)
     if len(os.fsencode(path)) + reserve <= SOCKET_PATH_LIMIT:
         return path
-    digest = hashlib.blake2b(os.fsencode(runtime), digest_size=8).hexdigest()
+    mark = digest(os.fsencode(runtime), 8).hex()
     suffix = name.rpartition(".")[2]
-    return os.path.join(_SHARED, f"agentbus-{os.getuid()}", f"{digest}.{suffix}")
+    return os.path.join(_SHARED, f"agentbus-{os.getuid()}", f"{mark}.{suffix}")
 
 
 def prepare(paths: Paths) -> None:
