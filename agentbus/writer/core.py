@@ -165,12 +165,13 @@ class Core:
 
     def _wake(self, now: Instant) -> list[Effect]:
         """Asks for a wake-up, unless one is to come that is early enough."""
-        times = [time for time in (self._tidy.at, self._stop_by) if time is not None]
         if self._queue:
-            times.append(max(now.monotonic, self._next_try))
-        if not times:
-            return []
-        when = min(times)
+            when = max(now.monotonic, self._next_try)
+        else:
+            times = [time for time in (self._tidy.at, self._stop_by) if time is not None]
+            if not times:
+                return []
+            when = min(times)
         if self._woken_at is not None and self._woken_at <= when:
             return []
         self._woken_at = when

@@ -79,6 +79,7 @@ class World:
             self.handle(Opened(link))
         self.tell(WRITER_PROJECTOR, Readiness(True, ""))
         self.greet()
+        self.sent.clear()
 
     def restart(self) -> None:
         """It dies where it stands, and another one takes over."""

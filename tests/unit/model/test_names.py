@@ -1,0 +1,102 @@
+"""Names: allowed, picked, free."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from agentbus.errors import InvalidArgument
+from agentbus.model.names import (
+    FRIENDLY,
+    NAME_BYTES,
+    base_name,
+    check_name,
+    free_name,
+    pick_name,
+)
+
+
+@pytest.mark.parametrize("name", ["a", "general/tmi", "é" * 64, "Sam (tmi)", "😀", "x" * 128])
+def test_ordinary_text_of_1_to_128_bytes_is_a_name(name: str) -> None:
+    check_name(name, "channel")
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129, "é" * 65])
+def test_a_name_of_another_length_is_refused_with_its_size(name: str) -> None:
+    with pytest.raises(InvalidArgument, match=f"channel has {len(name.encode())} UTF-8 bytes"):
+        check_name(name, "channel")
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x00", "\x7f", "\u2028", "\u2029", "\x9b1m", "\ud800"])
+def test_what_could_end_a_line_or_an_encoding_is_refused(name: str) -> None:
+    with pytest.raises(InvalidArgument) as caught:
+        check_name(name, "agent")
+    assert name not in caught.value.message
+
+
+def test_a_root_gets_the_same_friendly_name_while_it_is_free() -> None:
+    first = pick_name("/home/me/tmi", lambda _: False)
+    assert first in FRIENDLY
+    assert pick_name("/home/me/tmi", lambda _: False) == first
+    assert pick_name("/home/me/tmi", lambda name: name == first) != first
+
+
+def test_roots_spread_over_the_names() -> None:
+    assert len({pick_name(f"/r/{number}", lambda _: False) for number in range(200)}) > 60
+
+
+def test_names_do_not_run_out() -> None:
+    singles = set(FRIENDLY)
+    double = pick_name("/r", singles.__contains__)
+    assert double not in singles
+    assert pick_name("/r", lambda name: not name.startswith("Agent-")) == "Agent-1"
+
+
+def test_a_root_need_not_be_encodable() -> None:
+    assert pick_name("/tmp/\udcff", lambda _: False) in FRIENDLY
+
+
+def test_a_root_session_is_called_like_its_agent() -> None:
+    assert base_name("Sam", None, "whatever") == "Sam"
+
+
+@pytest.mark.parametrize(
+    ("role", "name"),
+    [
+        ("implement804", "Sam-implement804"),
+        ("fix  the\nbuild ", "Sam-fix-the-build"),
+        (None, "Sam-helper"),
+        ("\x00", "Sam-helper"),
+        ("x" * 200, "Sam-" + "x" * 48),
+        ("é" * 25, "Sam-" + "é" * 24),
+    ],
+)
+def test_a_child_is_called_for_its_agent_and_role(role: str | None, name: str) -> None:
+    assert base_name("Sam", "c", role) == name
+
+
+@given(agent=st.text(min_size=1, max_size=40), role=st.text(max_size=80), taken=st.integers(0, 30))
+def test_a_display_name_is_always_a_name(agent: str, role: str, taken: int) -> None:
+    try:
+        check_name(agent, "agent")
+    except InvalidArgument:
+        return
+    names: set[str] = set()
+    for _ in range(taken + 1):
+        name = free_name(base_name(agent, "c", role), names.__contains__)
+        check_name(name, "display name")
+        assert name not in names
+        names.add(name)
+
+
+def test_the_lowest_free_number_is_taken() -> None:
+    assert free_name("Sam", {"Eve"}.__contains__) == "Sam"
+    assert free_name("Sam", {"Sam", "Sam3"}.__contains__) == "Sam2"
+    assert free_name("Sam", {"Sam", "Sam2"}.__contains__) == "Sam3"
+    assert free_name("R2D2", {"R2D2", "R2D2-2"}.__contains__) == "R2D2-3"
+
+
+def test_a_long_name_makes_room_for_its_number() -> None:
+    base = "x" * NAME_BYTES
+    check_name(free_name(base, {base}.__contains__), "display name")
