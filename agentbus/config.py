@@ -13,12 +13,8 @@ from typing import Annotated, Any, Final, Literal
 import msgspec
 from msgspec import Meta
 
+from agentbus.digest import digest
 from agentbus.errors import ConfigInvalid
-
-try:  # every adapter needs it, and hashlib brings 3 MiB of OpenSSL along
-    from _blake2 import blake2b
-except ImportError:
-    from hashlib import blake2b
 
 MIB: Final = 1024 * 1024
 KIB: Final = 1024
@@ -112,11 +108,6 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def fingerprint(self) -> str:
         """Equal for equal effective settings; how an adapter and a daemon compare theirs."""
         return digest(msgspec.json.encode(self, order="deterministic"), 16).hex()
-
-
-def digest(data: bytes, size: int) -> bytes:
-    """BLAKE2b, `size` bytes of it."""
-    return blake2b(data, digest_size=size).digest()
 
 
 class Configuration(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ from typing import Final, Literal
 
 import msgspec
 
-from agentbus.config import digest
+from agentbus.digest import digest
 from agentbus.model.ids import Seq
 
 Scalar = str | int | float | bool | None

@@ -25,7 +25,8 @@ from typing import Final
 
 import msgspec
 
-from agentbus.config import Settings, digest
+from agentbus.config import Settings
+from agentbus.digest import digest
 from agentbus.errors import UnsafePermissions
 
 RUNTIME_VARIABLE: Final = "AGENTBUS_RUNTIME_DIR"
