@@ -83,6 +83,7 @@ class Core:
         self._started_at = 0.0
         self._ready = False
         self._stopping = False
+        self._refusing = False
         self._ended = False
         self._failure: Failure | None = None
 
@@ -309,6 +310,9 @@ class Core:
 
     def _stop_next(self) -> None:
         """Asks the next process to end, when none is on its way."""
+        if not self._refusing and not self._roster.listening():
+            self._refusing = True
+            self._outbox.add(ev.CloseListener())
         process = self._roster.next_to_stop()
         if process is None:
             self._ended = True

@@ -149,6 +149,10 @@ class Kill(msgspec.Struct, frozen=True):
     gently: bool = False
 
 
+class CloseListener(msgspec.Struct, frozen=True):
+    """Nobody will accept any more: those who wait, and those who come, are to be refused."""
+
+
 class ReportReady(msgspec.Struct, frozen=True):
     """Tell whoever started the daemon that it serves."""
 
@@ -176,6 +180,7 @@ Effect = (
     | HandEnd
     | DropEnd
     | Kill
+    | CloseListener
     | ReportReady
     | ReportFailure
     | Note

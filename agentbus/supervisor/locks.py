@@ -48,8 +48,8 @@ class Lock:
     def write(self, owner: Owner) -> None:
         """Says whose it is."""
         content = msgspec.json.encode(owner) + b"\n"
-        os.ftruncate(self.fd, 0)
         os.pwrite(self.fd, content, 0)
+        os.ftruncate(self.fd, len(content))
 
     def close(self) -> None:
         """Gives this process' copy up."""

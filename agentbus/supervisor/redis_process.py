@@ -69,6 +69,12 @@ class RedisProcess:
                 return False
             return True
 
+    def end_group(self, pid: int) -> None:
+        """Ends what a server that was just reaped has left: the process writing its snapshot,
+        which would hold the lock until it is done."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(pid, signal.SIGKILL)
+
     def arguments(self, path: str) -> list[str]:
         """The command line of a server that listens on `path`."""
         options = {
@@ -135,12 +141,15 @@ class RedisProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             os.setsid()  # a terminal's Ctrl-C is not for it
             platform.die_with_parent(parent)
-            lock.write(locks.Owner(os.getpid(), path))
+            with contextlib.suppress(OSError):  # a full disk; the lock itself is what counts
+                lock.write(locks.Owner(os.getpid(), path))
             os.set_inheritable(lock.fd, True)
             log = os.open(self._paths.log("redis"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(log, 1)
             os.dup2(log, 2)
             os.execv(arguments[0], arguments)  # noqa: S606 - no shell is wanted
+        except OSError as error:
+            os.write(2, f"{arguments[0]} cannot be run: {error}\n".encode())
         finally:
             os._exit(NOT_STARTED)

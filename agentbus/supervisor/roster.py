@@ -43,6 +43,10 @@ class Roster:
         order = [*reversed([process for process, _ in self.children()]), self.redis]
         return next((process for process in order if process.alive), None)
 
+    def listening(self) -> bool:
+        """Whether somebody lives who accepts connections."""
+        return any(process.alive and service.listens for process, service in self.children())
+
     def infos(self) -> list[ProcessInfo]:
         """Those that live, for `status`."""
         return [process.info() for process in self if process.alive]

@@ -186,6 +186,8 @@ class Supervisor:
                 self._ends.drop(end)
             case ev.Kill(name, pid, gently):
                 self._kill(name, pid, signal.SIGTERM if gently else signal.SIGKILL)
+            case ev.CloseListener():
+                self._listener.close()
             case ev.ReportReady():
                 self._report.ready(os.getpid())
             case ev.ReportFailure(failure):
@@ -262,6 +264,8 @@ class Supervisor:
             if reaped == pid:
                 self._last_words(name)
                 del self._pids[name]
+                if name == REDIS:
+                    self._redis.end_group(pid)
                 self._handle(ev.Died(name, pid, os.waitstatus_to_exitcode(status)))
 
     def _last_words(self, name: str) -> None:

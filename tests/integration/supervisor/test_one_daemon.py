@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,7 +64,7 @@ def test_a_long_runtime_directory_has_its_sockets_elsewhere(bus):
     daemon.signal(signal.SIGTERM)
     assert daemon.wait() == 0
     assert not os.path.exists(written["socket"])
-    os.rmdir(os.path.dirname(path)) if not os.listdir(os.path.dirname(path)) else None
+    shutil.rmtree(os.path.dirname(path))
 
 
 def test_a_redis_left_by_a_killed_supervisor_is_ended(bus, gone):

@@ -6,6 +6,8 @@ import socket
 
 import pytest
 
+from agentbus.runtime.platform import process_state
+
 BOUND = 20.0
 
 
@@ -90,6 +92,17 @@ def test_a_killed_redis_comes_back_at_another_socket(bus, daemon):
     assert not os.path.exists(first)
 
 
+def test_a_snapshot_being_written_does_not_hold_up_the_next_redis(bus, daemon):
+    path = bus.event("RedisUp", "left")["text"]
+    server = daemon.children()["redis"]
+    redis(path, b"CONFIG SET rdb-key-save-delay 10000000", b"SET key value", b"BGSAVE")
+    (writing,) = server.children()
+    os.kill(server.pid, signal.SIGKILL)
+    assert answers(bus.event("RedisUp", "left")["text"])
+    assert process_state(writing.pid) == "gone"
+    assert [name for name in os.listdir(bus.data / "redis") if name.startswith("temp")] == []
+
+
 def test_a_redis_that_a_child_finds_unfit_is_replaced(bus, daemon):
     bus.event("RedisUp", "right")
     bus.command("unfit")
@@ -122,6 +135,15 @@ def test_a_snapshot_that_the_server_cannot_load_is_dropped(bus, snapshot):
         assert answers(path)
     assert daemon.process.poll() is None
     assert "action=redis_snapshot_dropped" in bus.log()
+
+
+def redis(path: str, *commands: bytes) -> None:
+    with socket.socket(socket.AF_UNIX) as sock:
+        sock.settimeout(BOUND)
+        sock.connect(path)
+        for command in commands:
+            sock.sendall(command + b"\r\n")
+            assert sock.recv(1000).startswith(b"+")
 
 
 def answers(path: str) -> bool:

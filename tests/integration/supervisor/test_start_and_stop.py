@@ -6,6 +6,7 @@ import socket
 import stat
 
 import psutil
+import pytest
 
 
 def test_ready_is_reported_and_every_process_has_its_name(bus, daemon):
@@ -57,6 +58,15 @@ def test_a_child_that_does_not_stop_is_killed_after_its_grace(bus):
     daemon.signal(signal.SIGTERM)
     assert daemon.wait() == 0
     assert "action=killed name=left" in bus.log()
+
+
+def test_connections_are_refused_while_the_rest_of_the_daemon_stops(bus):
+    daemon = bus.start(left="run_deaf_to_stop").ready()
+    daemon.signal(signal.SIGTERM)
+    bus.logged("action=died name=right")
+    with socket.socket(socket.AF_UNIX) as sock, pytest.raises(ConnectionRefusedError):
+        sock.connect(bus.socket)
+    assert daemon.wait() == 0
 
 
 def test_a_failing_child_stops_the_daemon_with_its_error(bus, daemon):

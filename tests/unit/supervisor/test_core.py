@@ -462,6 +462,13 @@ def test_services_stop_one_after_the_other_and_redis_last(shell, ask):
     assert not of(ev.ReportFailure, shell.effects)
 
 
+def test_the_socket_refuses_as_soon_as_nobody_will_accept(shell):
+    shell.up()
+    assert not of(ev.CloseListener, shell.handle(ev.StopSignal(15)))
+    assert of(ev.CloseListener, shell.die("gateway", 0))
+    assert not of(ev.CloseListener, shell.die("writer", 0))
+
+
 def test_without_redis_no_snapshot_is_asked_for(shell):
     shell.handle(ev.Started())
     shell.handle(ev.StopSignal(15))
