@@ -17,10 +17,10 @@ def protocol() -> str:
     parts = [
         NOTE.format(source="agentbus/wire/rpc.py"),
         "# The adapter protocol\n",
-        f"{prose(rpc.__doc__).partition('The classes below')[0].strip()} Absent members take the\n"
-        "defaults.\n",
+        f"{prose(rpc.__doc__).partition('The classes below')[0].strip()}\n",
         f"Protocol number {rpc.PROTOCOL}. A line has at most {rpc.MAX_LINE // 1024**2} MiB, its "
-        "newline included. How to try it by hand: [by hand](../how-to/by-hand.md).\n",
+        "newline included. Members that are left\nout have the value in the last column. Try it: "
+        "[a few lines to the socket](../how-to/by-hand.md).\n",
         "## Methods\n",
         *(_method(name, *shapes) for name, shapes in rpc.METHODS.items()),
         "## Notifications\n",

@@ -26,8 +26,8 @@ def show_settings(config: ConfigPath = None, as_json: AsJson = False) -> None:
 
 
 @app.command("schema")
-def print_schema() -> None:
-    """Print the JSON schema of the configuration file."""
+def print_schema(config: ConfigPath = None) -> None:  # noqa: ARG001 - all commands take it
+    """Print the JSON schema of the configuration file, whichever that is."""
     print_json(schema())
 
 

@@ -12,22 +12,28 @@ from rich.console import Console
 from agentbus.cli.demo.place import Place
 from agentbus.cli.demo.script import CAST, Script
 from agentbus.cli.demo.story import Story
+from agentbus.cli.options import ConfigPath
+from agentbus.config import load
 from agentbus.runtime import exits
 
 ENDINGS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 def demo(
+    config: ConfigPath = None,
     fast: Annotated[
         bool, typer.Option("--fast", help="No pauses for reading (as when it is piped).")
     ] = False,
 ) -> None:
-    """Show three agents talk, crash and recover, on a bus of their own."""
+    """Show three agents talk, crash and recover, on a bus of their own.
+
+    Of your settings only redis_executable is used.
+    """
     for ending in ENDINGS:
         signal.signal(ending, _end)
     console = Console(highlight=False)
     pace = 0.0 if fast or not console.is_terminal else 1.0
-    with Place() as place:
+    with Place(load(config).settings.redis_executable) as place:
         story = Story(console, [name for name, _ in CAST], pace)
         script = Script(place, story, [sys.executable, "-m", "agentbus", "mcp", *place.options])
         try:

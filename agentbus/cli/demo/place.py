@@ -25,10 +25,11 @@ class Place:
     Under /tmp, whatever TMPDIR says, since a socket's path has room for 103 bytes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, redis_executable: str) -> None:
         self.root = Path(tempfile.mkdtemp(prefix="agentbus-demo-", dir="/tmp"))
         file = self.root / "config.json"
-        file.write_bytes(msgspec.json.encode({"data_directory": "data"}))
+        document = {"data_directory": "data", "redis_executable": redis_executable}
+        file.write_bytes(msgspec.json.encode(document))
         self.configuration: Configuration = load(file)
         self._before = os.environ.get(RUNTIME_VARIABLE)
         self._pids: list[int] = []
