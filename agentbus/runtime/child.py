@@ -232,7 +232,7 @@ class Child:
                     self.send(CONTROL, Pong(number))
                 case Hand(link, number):
                     self._successors[link] = (self._control.take_socket(), number)
-                    self._take(link)
+                    self._replace(link)
                 case _ if self._started:
                     self._messages(CONTROL, [message])
                 case _:
@@ -265,9 +265,18 @@ class Child:
         self._links[name] = link
         self._deliver(Opened(name))
         link.open()
+        if name in self._successors:
+            link.read_out()
 
     def _link_ended(self, name: str) -> None:
         self._deliver(Closed(name))
+        self._take(name)
+
+    def _replace(self, name: str) -> None:
+        """A successor means that the old peer is gone."""
+        link = self._links.get(name)
+        if link is not None:
+            link.read_out()
         self._take(name)
 
     def _take(self, name: str) -> None:

@@ -99,8 +99,39 @@ def test_more_than_one_turn_can_read_still_ends_in_the_end(monkeypatch):
         peer.link.flush()
         peer.socket.sendall(b"".join(framing.encode(Ping(n)) for n in range(5000)))
         peer.socket.close()
+        peer.link.read_out()
         await peer.ended
         assert peer.heard == [Ping(n) for n in range(5000)]
+
+    run(main)
+
+
+def test_a_peer_that_died_with_unread_data_is_noticed_once_it_is_known_to_be_gone():
+    """What libuv reports once is used up by the read that finds data."""
+
+    async def main():
+        peer = Peer()
+        peer.link.send(Ping(0))
+        peer.link.flush()
+        peer.socket.sendall(framing.encode(Ping(1)))
+        peer.socket.close()
+        while not peer.heard:  # noqa: ASYNC110 - until libuv has reported it
+            await asyncio.sleep(0)
+        peer.link.read_out()
+        await peer.ended
+
+    run(main)
+
+
+def test_the_end_of_a_control_link_is_always_noticed():
+    async def main():
+        peer = Peer(ControlLink, ToChild)
+        peer.link.send(Ping(0))
+        peer.link.flush()
+        peer.socket.sendall(framing.encode(Ping(1)))
+        peer.socket.close()
+        await peer.ended
+        assert peer.heard == [Ping(1)]
 
     run(main)
 
