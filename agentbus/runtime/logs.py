@@ -15,7 +15,6 @@ import logging
 import logging.handlers
 import os
 import re
-import sys
 import traceback
 from datetime import UTC, datetime
 from typing import Any, Final
@@ -137,11 +136,3 @@ def _shown(value: Any) -> str:
     if _PLAIN.fullmatch(text):
         return text
     return json.dumps(text)
-
-
-def to_stderr(name: str, level: int = logging.INFO) -> None:
-    """Also shows the log on stderr, for a daemon in the foreground."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(Formatter(name))
-    handler.setLevel(level)
-    logging.getLogger().addHandler(handler)

@@ -366,6 +366,18 @@ def test_nonsense_on_a_link_is_a_crash(world, caplog):
     assert world.run() == exits.CRASHED
 
 
+def test_what_a_callback_of_the_loop_raises_is_logged(world, caplog):
+    async def script():
+        await world.until(Opened(LINK))
+        world.child.loop.call_soon(lambda: 1 / 0)
+        world.child.loop.call_exception_handler({"message": "no exception at all"})
+        world.child.wake_at(0)
+        await world.until(Woke())
+
+    world.run(script)
+    assert [record.message for record in caplog.records] == ["loop_error", "loop_error"]
+
+
 def test_an_error_while_closing_is_logged_and_counts(world, caplog):
     async def close():
         raise ZeroDivisionError
