@@ -27,12 +27,14 @@ from agentbus.gateway.events import (
     StreamRead,
     UseRedis,
 )
+from agentbus.gateway.lanes import CREDIT_OPERATIONS
 from agentbus.mirror.read import Entry
 from agentbus.model.channel import ChannelInfo, Kind
 from agentbus.model.ids import AttachmentId, ChannelId, CommitId, Seq, SessionId, SubscriptionId
 from agentbus.model.ports import Instant
 from agentbus.wire.error_codes import Failure
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, WakeAt, Woke
+from agentbus.wire.lines import Overlong
 from agentbus.wire.links import (
     CONTROL,
     GATEWAY_WRITER,
@@ -46,6 +48,7 @@ from agentbus.wire.links import (
     Refused,
     Register,
     Registered,
+    Stop,
     SubscriptionInfo,
     Visible,
     VisibleMessage,
@@ -149,7 +152,7 @@ class Rig:
             self.now = max(self.now, self.wake)
             self.wake = None
             self.event(Woke())
-        self.wall += until - (until - seconds)
+        self.wall += seconds
         self.now = until
 
     def start(self) -> None:
@@ -181,6 +184,19 @@ class Rig:
         )
         self.event(Received(PROJECTOR_GATEWAY, message))
 
+    def control_says(self, message: Any) -> None:
+        self.event(Received(CONTROL, message))
+
+    def stop(self) -> None:
+        self.control_says(Stop())
+
+    def oversleep(self, seconds: float) -> None:
+        """The gateway's process is stopped for so long, and only then woken."""
+        self.now += seconds
+        self.wall += seconds
+        self.wake = None
+        self.event(Woke())
+
     def restart_writer(self, *, welcome: bool = True) -> None:
         self.event(Closed(GATEWAY_WRITER))
         self.frames.clear()
@@ -199,10 +215,16 @@ class Rig:
             assert result["protocol"] == PROTOCOL
         return connection
 
+    def connect_stranger(self, connection: int) -> None:
+        self.event(Connected(connection, False))
+
     def disconnect(self, connection: int) -> None:
         self.event(Disconnected(connection))
 
     def line(self, connection: int, line: bytes) -> None:
+        self.event(Line(connection, line))
+
+    def core_line(self, connection: int, line: Overlong) -> None:
         self.event(Line(connection, line))
 
     def ask(self, connection: int, method: str, **params: Any) -> int:
@@ -283,6 +305,18 @@ class Rig:
         given = {"channel": "general", "content": "hello", **params}
         return self.ask(connection, "send", attachment=attachment, message_id=message_id, **given)
 
+    def flood(self) -> list[Append]:
+        """Many sessions use the credit up, to the last operation."""
+        members = [self.member(1000 + number) for number in range(40)]
+        appends: list[Append] = []
+        while len(appends) < CREDIT_OPERATIONS:
+            number = len(appends)
+            if number % 2000 == 0:
+                self.now += 1.0
+            self.send(*members[number % 40], f"flood-{number}")
+            appends += self.framed(Append)
+        return appends
+
     # ---- the daemon's processes
 
     def frame(self, kind: type[T]) -> T:
@@ -358,6 +392,3 @@ class Rig:
 def top(channel: int, last: int, *, count: int | None = None, oldest: int = 1) -> ChannelTop:
     held = last - oldest + 1 if count is None else count
     return ChannelTop(ChannelId(channel), held, Seq(oldest), Seq(last), AT)
-
-
-CONTROL_LINK = CONTROL

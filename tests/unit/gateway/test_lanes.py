@@ -143,7 +143,9 @@ STEPS = st.one_of(
 
 
 @given(st.lists(STEPS, max_size=80))
-def test_order_bounds_and_credit_hold_whatever_happens(steps: list[tuple[str, object, int]]) -> None:
+def test_order_bounds_and_credit_hold_whatever_happens(
+    steps: list[tuple[str, object, int]],
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CREDIT_OPERATIONS", 4)
         patch.setattr(module, "CREDIT_BYTES", 100)

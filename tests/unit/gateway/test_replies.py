@@ -35,7 +35,7 @@ def test_gaps_come_with_messages_or_alone() -> None:
 
 
 def test_results_repeat_the_id_as_it_was() -> None:
-    for identity in (7, "a\"b", "7"):
+    for identity in (7, 'a"b', "7"):
         answer = reply(replies.result(replies.request_id(identity), Empty()))
         assert (answer.id, bytes(answer.result), answer.error) == (identity, b"{}", None)
 

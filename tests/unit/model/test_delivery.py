@@ -35,9 +35,7 @@ def made(
 ) -> Delivery:
     share = Share(Window(messages, size))
     stream = Stream(top, dense=dense)
-    return Delivery(
-        SubscriptionId(7), ME, Seq(position), stream, share, include_own=include_own
-    )
+    return Delivery(SubscriptionId(7), ME, Seq(position), stream, share, include_own=include_own)
 
 
 def show(delivery: Delivery, *found: Entry) -> Push | None:

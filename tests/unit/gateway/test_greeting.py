@@ -1,0 +1,100 @@
+"""Who may talk to this daemon."""
+
+from __future__ import annotations
+
+import pytest
+
+from agentbus import __version__
+from agentbus.config import Settings
+from agentbus.wire.error_codes import INVALID_REQUEST
+from agentbus.wire.events import Opened
+from agentbus.wire.links import GATEWAY_WRITER, Stop
+from agentbus.wire.rpc import PROTOCOL
+from tests.support.gateway_rig import Rig
+
+
+def test_a_greeting_tells_which_bus_this_is() -> None:
+    rig = Rig()
+    result = rig.call(rig.connect(greet=False), "hello", protocol=PROTOCOL, version=__version__)
+    assert result == {
+        "protocol": PROTOCOL,
+        "version": __version__,
+        "instance": "bus",
+        "state": "ready",
+    }
+
+
+def test_a_greeting_waits_until_the_bus_is_known() -> None:
+    rig = Rig(start=False)
+    rig.event(Opened(GATEWAY_WRITER))
+    connection = rig.connect(greet=False)
+    request = rig.ask(connection, "hello", protocol=PROTOCOL, version="x")
+    assert rig.reply(connection, request) is None
+    rig.welcome()
+    assert rig.result(connection, request)["state"] == "recovering"
+
+
+def test_a_greeting_that_waits_is_refused_when_the_daemon_stops() -> None:
+    rig = Rig(start=False)
+    connection = rig.connect(greet=False)
+    request = rig.ask(connection, "hello", protocol=PROTOCOL, version="x")
+    rig.stop()
+    assert rig.result(connection, request)["code"] == "unavailable"
+
+
+@pytest.mark.parametrize("protocol", [0, PROTOCOL + 1, 10**30])
+def test_another_protocol_is_refused_with_what_to_do(protocol: int) -> None:
+    rig = Rig()
+    connection = rig.connect(greet=False)
+    error = rig.call(connection, "hello", protocol=protocol, version="9.9")
+    assert error["code"] == "version_mismatch"
+    assert "agentbus stop" in error["message"]
+    refused = rig.reply(connection, rig.ask(connection, "heartbeat"))
+    assert refused is not None
+    assert refused["error"]["code"] == INVALID_REQUEST
+
+
+def test_other_settings_of_the_same_version_are_refused_with_both_paths() -> None:
+    rig = Rig()
+    greeting = {"protocol": PROTOCOL, "fingerprint": "f" * 32, "config_path": "/mine.json"}
+    error = rig.call(rig.connect(greet=False), "hello", version=__version__, **greeting)
+    assert error["code"] == "config_mismatch"
+    assert "/mine.json" in error["message"]
+    assert "/etc/agentbus.json" in error["message"]
+
+
+def test_settings_are_compared_between_equal_versions_only() -> None:
+    rig = Rig()
+    greeting = {"protocol": PROTOCOL, "fingerprint": "f" * 32}
+    assert "state" in rig.call(rig.connect(greet=False), "hello", version="9.9", **greeting)
+    same = {"protocol": PROTOCOL, "fingerprint": Settings().fingerprint()}
+    assert "state" in rig.call(rig.connect(greet=False), "hello", version=__version__, **same)
+
+
+@pytest.mark.parametrize("method", ["status", "stop"])
+def test_status_and_stop_work_without_a_greeting(method: str) -> None:
+    rig = Rig()
+    connection = rig.connect(greet=False)
+    request = rig.ask(connection, method)
+    rig.sleep(2)
+    answer = rig.reply(connection, request)
+    assert answer is not None
+    assert "result" in answer
+
+
+def test_a_stranger_is_cut_off() -> None:
+    rig = Rig()
+    rig.connect_stranger(77)
+    assert rig.closed == [77]
+    rig.line(77, b'{"id":1,"method":"status"}')
+    assert rig.inbox[77] == []
+
+
+def test_stopping_is_a_state_that_greetings_tell() -> None:
+    rig = Rig()
+    rig.member(1)
+    connection = rig.connect(greet=False)
+    rig.send(*rig.member(2), "keeps it busy")
+    rig.control_says(Stop())
+    result = rig.call(connection, "hello", protocol=PROTOCOL, version="x")
+    assert result["state"] == "stopping"

@@ -1,0 +1,425 @@
+"""Messages come into the windows once and in order; who does not take them waits alone."""
+
+from __future__ import annotations
+
+import random
+
+import msgspec
+import pytest
+
+from agentbus.gateway import push
+from agentbus.mirror.read import Entry
+from agentbus.model.ids import Seq, SessionId
+from agentbus.wire.events import Closed, Opened, Received
+from agentbus.wire.links import (
+    PROJECTOR_GATEWAY,
+    Done,
+    Release,
+    Report,
+    Subscribe,
+    Subscribed,
+    Visible,
+    VisibleMessage,
+)
+from tests.support.gateway_rig import GENERAL, MEMORY, Rig, entries, envelope, info, top
+
+
+def report(rig: Rig, connection: int, attachment: str, subscription: int, position: int) -> int:
+    positions = [[subscription, position]]
+    return rig.ask(connection, "delivered", attachment=attachment, epoch="1.0", positions=positions)
+
+
+# ---- live
+
+
+def test_what_becomes_visible_is_delivered_verbatim_without_a_read() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 2)
+    assert rig.raw[connection][-1] == (
+        b'{"jsonrpc":"2.0","method":"deliver","params":{"attachment":"%b","epoch":"1.0",'
+        b'"subscription":1,"channel":"general","through":2,"messages":[%b,%b]}}\n'
+    ) % (attachment.encode(), envelope(1), envelope(2))
+    assert rig.reads == []
+
+
+def test_one_line_comes_for_each_subscription_and_frame() -> None:
+    rig = Rig()
+    connection, _ = rig.member(1, info(1), info(2, MEMORY))
+    messages = [
+        VisibleMessage(channel, Seq(seq), SessionId(900), envelope(seq))
+        for seq in (1, 2)
+        for channel in (GENERAL, MEMORY)
+    ]
+    rig.event(Received(PROJECTOR_GATEWAY, Visible(1, messages)))
+    notes = rig.notes(connection, "deliver")
+    assert [(note["subscription"], note["through"]) for note in notes] == [(1, 2), (2, 2)]
+
+
+def test_own_messages_are_not_delivered_and_through_covers_them() -> None:
+    rig = Rig()
+    connection, _ = rig.member(1)
+    messages = [
+        VisibleMessage(GENERAL, Seq(seq), SessionId(sender), envelope(seq))
+        for seq, sender in ((1, 900), (2, 1), (3, 900), (4, 1))
+    ]
+    rig.event(Received(PROJECTOR_GATEWAY, Visible(1, messages)))
+    (note,) = rig.notes(connection, "deliver")
+    assert [message["seq"] for message in note["messages"]] == [1, 3]
+    assert note["through"] == 4
+
+
+def test_own_messages_alone_are_passed_at_the_next_heartbeat() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 2, sender=1)
+    assert rig.notes(connection, "deliver") == []
+    rig.call(connection, "heartbeat")
+    (frame,) = rig.frames
+    assert (frame.attachment, frame.positions) == (attachment, [(1, 2)])
+    rig.frames.clear()
+    rig.call(connection, "heartbeat")
+    assert rig.frames == []
+
+
+def test_own_messages_come_with_include_own() -> None:
+    rig = Rig()
+    connection, _ = rig.member(1, info(1, include_own=True))
+    rig.show(1, 1, sender=1)
+    assert rig.delivered(connection) == [1]
+
+
+def test_long_pushes_are_cut_into_lines_that_can_each_be_reported() -> None:
+    rig = Rig(prefetch_mib=8, max_message_kib=1024)
+    connection, _ = rig.member(1)
+    rig.show(1, 5, padding=400_000)
+    notes = rig.notes(connection, "deliver")
+    assert [note["through"] for note in notes] == [2, 4, 5]
+    assert all(len(line) < 1.1 * push.LINE_BYTES for line in rig.raw[connection])
+
+
+# ---- windows
+
+
+def test_a_reader_that_never_reports_fills_its_window_and_stops_there() -> None:
+    rig = Rig(prefetch_messages=10)
+    stuck, _ = rig.member(1)
+    lively, attachment = rig.member(2)
+    for seq in range(1, 101):
+        rig.show(seq, seq)
+        report(rig, lively, attachment, 2, seq)
+    assert rig.delivered(stuck) == list(range(1, 11))
+    assert rig.delivered(lively) == list(range(1, 101))
+    assert rig.reads == []
+
+
+def test_bytes_fill_a_window_too() -> None:
+    rig = Rig(prefetch_mib=1)
+    connection, _ = rig.member(1)
+    rig.show(1, 100, padding=50_000)
+    assert rig.delivered(connection) == list(range(1, 21))
+
+
+def test_room_is_filled_from_the_stream_and_then_pushes_are_live_again() -> None:
+    rig = Rig(prefetch_messages=10)
+    connection, attachment = rig.member(1)
+    rig.show(1, 30)
+    assert rig.delivered(connection) == list(range(1, 11))
+    report(rig, connection, attachment, 1, 10)
+    asked = rig.read(entries(11, 20), more=True)
+    assert (asked.edge, asked.forward, asked.count) == (10, True, 10)
+    assert rig.delivered(connection) == list(range(11, 21))
+    report(rig, connection, attachment, 1, 20)
+    rig.read(entries(21, 30))
+    assert rig.delivered(connection) == list(range(21, 31))
+    report(rig, connection, attachment, 1, 30)
+    rig.show(31, 31)
+    assert rig.delivered(connection) == [31]
+    assert rig.reads == []
+
+
+def test_a_window_is_not_refilled_message_by_message() -> None:
+    rig = Rig(prefetch_messages=100)
+    connection, attachment = rig.member(1)
+    rig.show(1, 300)
+    for position in range(1, 25):
+        report(rig, connection, attachment, 1, position)
+    assert rig.reads == []
+    report(rig, connection, attachment, 1, 25)
+    assert [asked.count for asked in rig.reads] == [25]
+
+
+def test_what_fits_is_read_however_little_it_is() -> None:
+    rig = Rig(prefetch_messages=100)
+    connection, attachment = rig.member(1)
+    rig.show(1, 102)
+    report(rig, connection, attachment, 1, 2)
+    assert [asked.count for asked in rig.reads] == [2]
+
+
+def test_a_connection_has_one_read_at_a_time_and_its_subscriptions_take_turns() -> None:
+    rig = Rig(prefetch_messages=1000)
+    rig.project(top(1, 600), top(2, 600))
+    connection, _ = rig.member(1, info(1), info(2, MEMORY))
+    assert len(rig.reads) == 1
+    first = rig.read(entries(1, 100), more=True)
+    second = rig.read(entries(1, 100), more=True)
+    assert [first.channel_id, second.channel_id] == [GENERAL, MEMORY]
+    assert [asked.channel_id for asked in rig.reads] == [GENERAL]
+
+
+def test_attachments_share_a_window_and_none_starves() -> None:
+    rig = Rig(prefetch_messages=10)
+    connection = rig.connect()
+    rig.attach(connection, 1, info(1))
+    rig.show(1, 50)
+    assert rig.delivered(connection) == list(range(1, 11))
+    child = rig.attach(connection, 2, info(2, MEMORY))
+    rig.show(1, 3, channel=MEMORY)
+    (note,) = rig.notes(connection, "deliver")
+    assert (note["attachment"], note["through"]) == (child, 1)
+    report(rig, connection, child, 2, 1)
+    rig.read(entries(2, 2), more=True)
+    assert rig.delivered(connection) == [2]
+
+
+def test_an_ended_attachment_makes_room_for_the_others() -> None:
+    rig = Rig(prefetch_messages=10)
+    connection = rig.connect()
+    parent = rig.attach(connection, 1, info(1))
+    rig.show(1, 10)
+    rig.attach(connection, 2, info(2, MEMORY))
+    rig.show(1, 3, channel=MEMORY)
+    rig.delivered(connection)
+    rig.ask(connection, "release", attachment=parent)
+    rig.read(entries(2, 3))
+    assert rig.delivered(connection) == [2, 3]
+
+
+# ---- refills
+
+
+def test_a_backlog_is_read_after_the_registration_was_answered() -> None:
+    rig = Rig()
+    rig.project(top(1, 8))
+    connection, _ = rig.member(1, info(1, position=5))
+    assert rig.delivered(connection) == []
+    assert rig.read(entries(6, 8)).edge == 5
+    assert rig.delivered(connection) == [6, 7, 8]
+
+
+def test_what_becomes_visible_during_a_read_comes_once() -> None:
+    rig = Rig()
+    rig.project(top(1, 3))
+    connection, _ = rig.member(1)
+    rig.show(4, 4)
+    rig.read(entries(1, 4))
+    rig.show(5, 5)
+    assert rig.delivered(connection) == [1, 2, 3, 4, 5]
+    assert rig.reads == []
+
+
+def test_a_message_visible_before_its_subscription_is_answered_is_not_lost() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1, info(7, MEMORY))
+    rig.ask(connection, "subscribe", attachment=attachment, channel="general")
+    frame = rig.frame(Subscribe)
+    rig.show(1, 2)
+    rig.outcomes(Subscribed(frame.ref, info(8, position=1), created=True))
+    rig.read(entries(2, 2))
+    assert rig.delivered(connection) == [2]
+
+
+@pytest.mark.parametrize("how", ["fails", "finds nothing"])
+def test_a_read_without_success_is_repeated_a_little_later(how: str) -> None:
+    rig = Rig()
+    rig.project(top(1, 2))
+    connection, _ = rig.member(1)
+    if how == "fails":
+        rig.fail_read()
+    else:
+        rig.read([])
+    assert rig.reads == []
+    rig.sleep(push.RETRY_SECONDS + 0.01)
+    rig.read(entries(1, 2))
+    assert rig.delivered(connection) == [1, 2]
+
+
+def test_a_stalled_subscription_does_not_hold_up_the_others_of_its_connection() -> None:
+    rig = Rig()
+    rig.project(top(1, 2), top(2, 2))
+    connection, _ = rig.member(1, info(1), info(2, MEMORY))
+    rig.fail_read()
+    assert rig.read(entries(1, 2)).channel_id == MEMORY
+    assert rig.delivered(connection) == [1, 2]
+
+
+def test_a_hole_is_not_skipped() -> None:
+    rig = Rig()
+    connection, _ = rig.member(1)
+    rig.show(1, 1)
+    rig.show(4, 4)
+    assert rig.delivered(connection) == [1]
+    rig.read(entries(2, 4))
+    assert rig.delivered(connection) == [2, 3, 4]
+
+
+def test_what_retention_removed_comes_as_a_gap() -> None:
+    rig = Rig()
+    rig.project(top(1, 9, oldest=6))
+    connection, _ = rig.member(1, info(1, position=2))
+    rig.read(entries(6, 9))
+    (note,) = rig.notes(connection, "deliver")
+    assert note["gaps"] == [{"channel": "general", "after_seq": 2, "resumed_at_seq": 6, "lost": 3}]
+    assert [message["seq"] for message in note["messages"]] == [6, 7, 8, 9]
+
+
+# ---- epochs and readiness
+
+
+def test_nothing_is_read_while_the_projection_is_not_ready() -> None:
+    rig = Rig()
+    rig.project(top(1, 3), ready=False)
+    connection, _ = rig.member(1)
+    assert rig.reads == []
+    rig.project(top(1, 3))
+    rig.read(entries(1, 3))
+    assert rig.delivered(connection) == [1, 2, 3]
+
+
+def test_what_was_projected_while_nobody_told_us_is_read() -> None:
+    rig = Rig()
+    connection, _ = rig.member(1)
+    rig.show(1, 1)
+    rig.event(Closed(PROJECTOR_GATEWAY))
+    rig.event(Opened(PROJECTOR_GATEWAY))
+    rig.project(top(1, 3), boot="another")
+    rig.read(entries(2, 3))
+    assert rig.delivered(connection) == [1, 2, 3]
+    assert rig.notes(connection, "epoch") == []
+
+
+def test_a_rebuild_begins_an_epoch_and_everything_unconfirmed_comes_again() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 4)
+    report(rig, connection, attachment, 1, 2)
+    rig.sleep(0.03)
+    rig.outcomes(Done(rig.frame(Report).ref))
+    assert rig.delivered(connection) == [1, 2, 3, 4]
+    rig.project(ready=False, rebuilds=1)
+    assert rig.notes(connection, "epoch") == [{"epoch": "1.1"}]
+    rig.project(top(1, 4), rebuilds=1)
+    assert rig.notes(connection, "epoch") == []
+    rig.read(entries(3, 4))
+    (note,) = rig.notes(connection, "deliver")
+    assert (note["epoch"], note["through"], len(note["messages"])) == ("1.1", 4, 2)
+
+
+def test_a_reply_from_before_the_rebuild_is_dropped() -> None:
+    rig = Rig()
+    rig.project(top(1, 3))
+    connection, _ = rig.member(1)
+    (old,) = rig.reads
+    rig.project(top(1, 3), rebuilds=1)
+    new = rig.reads[1]
+    assert new.ref != old.ref
+    rig.read(entries(1, 3))
+    assert rig.delivered(connection) == []
+    rig.read(entries(1, 3))
+    assert rig.delivered(connection) == [1, 2, 3]
+
+
+def test_a_connection_that_has_gone_is_pushed_nothing() -> None:
+    rig = Rig()
+    rig.project(top(1, 3))
+    connection, _ = rig.member(1)
+    rig.disconnect(connection)
+    assert len(rig.framed(Release)) == 1
+    rig.read(entries(1, 3))
+    rig.show(4, 4)
+    assert rig.inbox[connection] == []
+    assert rig.reads == []
+
+
+# ---- at random
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_every_subscriber_gets_everything_once_and_in_order(seed: int) -> None:
+    """Members come, report, lag and lose the projector, in any order; streams stay."""
+    rng = random.Random(seed)
+    rig = Rig(prefetch_messages=rng.choice([3, 10, 50]))
+    streams: dict[int, list[Entry]] = {GENERAL: [], MEMORY: []}
+    members = []
+    for number in range(4):
+        feeds = (info(2 * number + 1), info(2 * number + 2, MEMORY))
+        members.append((*rig.member(number + 1, *feeds), feeds))
+    got: dict[tuple[int, int], list[int]] = {}
+    through: dict[tuple[int, int], int] = {}
+
+    def collect() -> None:
+        for connection, _, _ in members:
+            for note in rig.notes(connection, "deliver"):
+                key = (connection, note["subscription"])
+                got.setdefault(key, []).extend(each["seq"] for each in note["messages"])
+                through[key] = note["through"]
+
+    def reply() -> None:
+        index = rng.randrange(len(rig.reads))
+        asked = rig.reads.pop(index)
+        rig.reads.insert(0, asked)
+        found = [each for each in streams[asked.channel_id] if each.seq > (asked.edge or 0)]
+        rig.read(found[: rng.randint(0, asked.count)])
+
+    def tops() -> list[object]:
+        return [top(channel, len(stream)) for channel, stream in streams.items() if stream]
+
+    for _ in range(300):
+        for connection, _, _ in members:
+            rig.call(connection, "heartbeat")
+        action = rng.random()
+        if action < 0.4:
+            channel = rng.choice([GENERAL, MEMORY])
+            first = len(streams[channel]) + 1
+            last = first + rng.randint(0, 4)
+            sender = rng.randint(1, 6)
+            streams[channel] += entries(first, last, sender=sender)
+            if rng.random() < 0.9:
+                rig.show(first, last, channel=channel, sender=sender)
+        elif action < 0.7 and rig.reads:
+            reply()
+        elif action < 0.9 and through:
+            collect()
+            key = rng.choice(sorted(through))
+            _, attachment, _ = members[key[0] - 1]
+            report(rig, key[0], attachment, key[1], through[key])
+        elif action < 0.95:
+            rig.sleep(0.2)
+        else:
+            rig.project(*tops())
+        collect()
+    rig.project(*tops())
+    for _ in range(400):
+        for connection, _, _ in members:
+            rig.call(connection, "heartbeat")
+        for key, position in sorted(through.items()):
+            report(rig, key[0], members[key[0] - 1][1], key[1], position)
+        through.clear()
+        rig.sleep(0.2)
+        for _ in range(len(rig.reads)):
+            reply()
+        collect()
+    for connection, _, feeds in members:
+        for feed in feeds:
+            wanted = [
+                each.seq for each in streams[feed.channel_id] if each.session_id != connection
+            ]
+            assert got.get((connection, feed.id), []) == wanted
+
+
+def test_a_deliver_line_is_one_json_object() -> None:
+    rig = Rig()
+    connection, _ = rig.member(1)
+    rig.show(1, 1)
+    assert msgspec.json.decode(rig.raw[connection][-1])["method"] == "deliver"
