@@ -4,6 +4,7 @@
     gateway ────────writer link──▶ writer  GatewayToWriter    ◀── WriterToGateway
     writer ──────────────────▶ projector   WriterToProjector  ◀── ProjectorToWriter
     projector ───────────────▶ gateway     ProjectorToGateway ◀── GatewayToProjector
+    gateway ─────────────────▶ indexer     GatewayToIndexer   ◀── IndexerToGateway
 
 Structs are arrays on the wire: new fields go last and have defaults. `ref` is the gateway's number
 for an operation, counted up for as long as that gateway lives; the answer carries it back.
@@ -17,13 +18,14 @@ import msgspec
 
 from agentbus.model.channel import ChannelInfo, Kind
 from agentbus.model.ids import AttachmentId, ChannelId, CommitId, Seq, SessionId, SubscriptionId
-from agentbus.model.message import Payload
+from agentbus.model.message import Payload, Reference, Scalar
 from agentbus.wire.error_codes import Failure
 
 CONTROL: Final = "control"
 GATEWAY_WRITER: Final = "gateway-writer"
 WRITER_PROJECTOR: Final = "writer-projector"
 PROJECTOR_GATEWAY: Final = "projector-gateway"
+GATEWAY_INDEXER: Final = "gateway-indexer"
 
 
 class Frame(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -123,7 +125,20 @@ class Failing(Frame, frozen=True, tag=6):
     failure: Failure
 
 
-FromChild = Ready | Pong | Taken | StopRequested | RedisUnfit | Failing
+class SearchBackend(Frame, frozen=True, tag=7):
+    """From the projector, once it knows the server: `indexer` True asks for the indexer to run
+    (the server has no query engine of its own)."""
+
+    indexer: bool
+
+
+class ResetRequested(Frame, frozen=True, tag=8):
+    """Somebody confirmed, at the gateway, that everything on the bus be destroyed."""
+
+
+FromChild = (
+    Ready | Pong | Taken | StopRequested | RedisUnfit | Failing | SearchBackend | ResetRequested
+)
 
 # ---- gateway to writer ---------------------------------------------------------------------------
 
@@ -231,6 +246,63 @@ class Passed(Frame, frozen=True, tag=11):
     positions: list[tuple[SubscriptionId, Seq]]
 
 
+class MemoryEdit(Frame, frozen=True, tag=12):
+    """Replaces the current revision. None keeps what that has; empty values clear."""
+
+    ref: int
+    attachment: AttachmentId
+    memory_id: str
+    operation_id: str
+    fingerprint: bytes
+    content: str
+    message_type: str | None = None
+    metadata: dict[str, Scalar] | None = None
+    references: list[Reference] | None = None
+
+
+class MemoryDelete(Frame, frozen=True, tag=13):
+    """Tombstones the current revision."""
+
+    ref: int
+    attachment: AttachmentId
+    memory_id: str
+    operation_id: str
+    fingerprint: bytes
+
+
+class ReceiptAsk(Frame, frozen=True, tag=14):
+    """Before anything that could refuse or inspect an operation: was it done already? Answered
+    with the original's outcome, `Refused` (conflict) or `NoReceipt`."""
+
+    ref: int
+    attachment: AttachmentId
+    operation_id: str
+    fingerprint: bytes
+
+
+class DiscoverAsk(Frame, frozen=True, tag=15):
+    """Asks for `Discovered`; `agent` None: everybody."""
+
+    ref: int
+    attachment: AttachmentId
+    agent: str | None
+
+
+class GapAsk(Frame, frozen=True, tag=16):
+    """Retention removed what follows `after` in this subscription: how much, exactly?"""
+
+    ref: int
+    subscription: SubscriptionId
+    after: Seq
+
+
+class CountAsk(Frame, frozen=True, tag=17):
+    """Asks for `Counted`: what each of the session's subscriptions has not been delivered."""
+
+    ref: int
+    attachment: AttachmentId
+
+
 GatewayToWriter = (
     GatewayHello
     | Append
@@ -243,6 +315,12 @@ GatewayToWriter = (
     | Report
     | StatusAsk
     | Passed
+    | MemoryEdit
+    | MemoryDelete
+    | ReceiptAsk
+    | DiscoverAsk
+    | GapAsk
+    | CountAsk
 )
 
 # ---- writer to gateway ---------------------------------------------------------------------------
@@ -263,6 +341,43 @@ class ChannelOpened(Frame, frozen=True, tag=2):
     channel: ChannelInfo
 
 
+class MemoryChanged(Frame, frozen=True, tag=4):
+    """A memory was edited (`envelope` is the new revision) or deleted (None). Comes before the
+    outcome of the mutation, so that whoever holds the old revision is told before it is answered.
+    `seq` is the memory's stream position, `commit_id` the commit that the projection needs to
+    serve it."""
+
+    channel_id: ChannelId
+    memory_id: str
+    seq: Seq
+    revision: int
+    session_id: SessionId
+    commit_id: CommitId
+    envelope: bytes | None
+
+
+class ExpiredInfo(msgspec.Struct, frozen=True, array_like=True):
+    """A cursor that ran out. It is forgotten when its id is reported, or after 720 hours."""
+
+    id: SubscriptionId
+    channel: str
+    channel_id: ChannelId
+    position: Seq
+
+
+class CursorsExpired(Frame, frozen=True, tag=5):
+    """Cursors of an attached session ran out just now."""
+
+    attachment: AttachmentId
+    expired: list[ExpiredInfo]
+
+
+class CapacityWarning(Frame, frozen=True, tag=6):
+    """For every channel's attached subscribers; text for people, complete in itself."""
+
+    text: str
+
+
 class Outcomes(Frame, frozen=True, tag=3):
     """The answers of one batch, in the order of its operations. `commit_id` is the last commit of
     message rows at that point: what of this batch has rows becomes visible with it."""
@@ -280,6 +395,8 @@ class SubscriptionInfo(msgspec.Struct, frozen=True, array_like=True):
     position: Seq
     expires_at: float
     include_own: bool
+    undelivered: int = 0
+    """Messages after `position` in the database, own ones left out unless `include_own`."""
 
 
 class Refused(Frame, frozen=True, tag=1):
@@ -311,6 +428,7 @@ class Registered(Frame, frozen=True, tag=3):
     agent: str
     resumed: bool
     subscriptions: list[SubscriptionInfo]
+    expired: list[ExpiredInfo] = []
 
 
 class Done(Frame, frozen=True, tag=4):
@@ -369,6 +487,69 @@ class WriterStatus(Frame, frozen=True, tag=9):
     sessions: list[SessionRow]
 
 
+class Mutated(Frame, frozen=True, tag=10):
+    """Answers `MemoryEdit` (`revision` is the new one, `replaced_revision` the one before it) and
+    `MemoryDelete` (`revision` None, `replaced_revision` the one deleted)."""
+
+    ref: int
+    memory_id: str
+    revision: int | None
+    replaced_revision: int
+    duplicate: bool
+
+
+class NoReceipt(Frame, frozen=True, tag=11):
+    """Answers `ReceiptAsk`: go on."""
+
+    ref: int
+
+
+class KnownSession(msgspec.Struct, frozen=True, array_like=True):
+    """`last_seen` is wall-clock seconds; `child` and `parent` are native ids."""
+
+    display_name: str
+    application: str
+    session: str
+    child: str | None
+    parent: str | None
+    role: str | None
+    repository: str | None
+    attached: bool
+    last_seen: float
+
+
+class KnownAgent(msgspec.Struct, frozen=True, array_like=True):
+    """A persistent agent and its sessions, the latest first (bounded)."""
+
+    agent: str
+    sessions: list[KnownSession]
+
+
+class Discovered(Frame, frozen=True, tag=12):
+    """Answers `DiscoverAsk`."""
+
+    ref: int
+    agents: list[KnownAgent]
+
+
+class GapTold(Frame, frozen=True, tag=13):
+    """Answers `GapAsk`: the next message there is has `resumed_at`; `lost` leaves out own ones
+    unless the subscription includes them. `resumed_at` is `after` + 1 where nothing is missing."""
+
+    ref: int
+    subscription: SubscriptionId
+    after: Seq
+    resumed_at: Seq
+    lost: int
+
+
+class Counted(Frame, frozen=True, tag=14):
+    """Answers `CountAsk`, in one snapshot."""
+
+    ref: int
+    subscriptions: list[SubscriptionInfo]
+
+
 class SessionRow(msgspec.Struct, frozen=True, array_like=True):
     """A session as stored; `since` is when it attached or was last seen, wall-clock seconds."""
 
@@ -393,9 +574,16 @@ Outcome = (
     | Subscribed
     | Unsubscribed
     | WriterStatus
+    | Mutated
+    | NoReceipt
+    | Discovered
+    | GapTold
+    | Counted
 )
 
-WriterToGateway = Welcome | ChannelOpened | Outcomes
+WriterToGateway = (
+    Welcome | ChannelOpened | Outcomes | MemoryChanged | CursorsExpired | CapacityWarning
+)
 
 # ---- writer to projector -------------------------------------------------------------------------
 
@@ -411,13 +599,24 @@ class RowInserted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     revision: int | None = None
 
 
+class Tombstoned(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """A revision that a commit tombstoned. Where no row of the same commit has the memory, it was
+    deleted."""
+
+    channel_id: ChannelId
+    memory_id: str
+    seq: Seq
+    revision: int
+
+
 class Committed(Frame, frozen=True, tag=1):
     """A commit and the one before it: where `previous` is not what was applied last, read the
-    database instead."""
+    database instead. The row of a memory's later revision has the memory's own stream position."""
 
     previous: CommitId
     commit_id: CommitId
     rows: list[RowInserted]
+    tombstones: list[Tombstoned] = []
 
 
 class WriterHello(Frame, frozen=True, tag=2):
@@ -427,7 +626,22 @@ class WriterHello(Frame, frozen=True, tag=2):
     commit_id: CommitId
 
 
-WriterToProjector = WriterHello | Committed
+class Boundary(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Nothing below `oldest` is left in the database; `oldest` is past the last where all went."""
+
+    channel_id: ChannelId
+    oldest: Seq
+
+
+class Evicted(Frame, frozen=True, tag=3):
+    """Retention moved these boundaries; answered with `Measured` of the same round once the
+    streams are trimmed. Without boundaries it only asks for the measure."""
+
+    round: int
+    boundaries: list[Boundary]
+
+
+WriterToProjector = WriterHello | Committed | Evicted
 
 # ---- projector to writer -------------------------------------------------------------------------
 
@@ -446,7 +660,16 @@ class Applied(Frame, frozen=True, tag=2):
     commit_id: CommitId
 
 
-ProjectorToWriter = Readiness | Applied
+class Measured(Frame, frozen=True, tag=3):
+    """`dataset_bytes` as Redis reports its dataset, after everything up to `commit_id` and the
+    trimming of `round`."""
+
+    round: int
+    commit_id: CommitId
+    dataset_bytes: int
+
+
+ProjectorToWriter = Readiness | Applied | Measured
 
 # ---- projector to gateway ------------------------------------------------------------------------
 
@@ -487,6 +710,7 @@ class VisibleMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
     seq: Seq
     session_id: SessionId
     envelope: bytes
+    memory_id: str | None = None
 
 
 class Visible(Frame, frozen=True, tag=2):
@@ -509,7 +733,13 @@ class RedisStatus(Frame, frozen=True, tag=3):
     commit_id: CommitId
 
 
-ProjectorToGateway = Projection | Visible | RedisStatus
+class Trimmed(Frame, frozen=True, tag=4):
+    """Streams were trimmed to these boundaries."""
+
+    channels: list[ChannelTop]
+
+
+ProjectorToGateway = Projection | Visible | RedisStatus | Trimmed
 
 # ---- gateway to projector ------------------------------------------------------------------------
 
@@ -521,3 +751,83 @@ class RedisStatusAsk(Frame, frozen=True, tag=1):
 
 
 GatewayToProjector = RedisStatusAsk
+
+# ---- gateway to indexer --------------------------------------------------------------------------
+
+
+class IndexUpTo(Frame, frozen=True, tag=1):
+    """The database holds this commit: read on."""
+
+    commit_id: CommitId
+
+
+class SearchFilter(msgspec.Struct, frozen=True, array_like=True):
+    """What narrows a search, whatever its text. Times are RFC 3339 as messages carry them."""
+
+    channels: list[str] | None = None
+    sender: str | None = None
+    since: str | None = None
+    until: str | None = None
+    thread: str | None = None
+    reply_to: str | None = None
+    kind: Kind | None = None
+
+
+class SearchAsk(Frame, frozen=True, tag=2):
+    """`after_commit` is the caller's last accepted commit: the index waits until it has it
+    (bounded). `max_bytes` bounds the envelopes' sum; at least one comes."""
+
+    ref: int
+    query: str
+    filters: SearchFilter
+    order: str
+    limit: int
+    cursor: str | None
+    after_commit: CommitId
+    max_bytes: int
+
+
+class SearchCancel(Frame, frozen=True, tag=3):
+    """Nobody waits for this search any more."""
+
+    ref: int
+
+
+GatewayToIndexer = IndexUpTo | SearchAsk | SearchCancel
+
+# ---- indexer to gateway --------------------------------------------------------------------------
+
+
+class IndexState(Frame, frozen=True, tag=1):
+    """When the link opens, at each change of `ready`, and now and then for `status`."""
+
+    ready: bool
+    reason: str
+    commit_id: CommitId
+    documents: int
+    text_bytes: int
+
+
+class SearchHit(msgspec.Struct, frozen=True, array_like=True):
+    """A current message; `snippet` shows the place."""
+
+    envelope: bytes
+    snippet: str
+
+
+class SearchFound(Frame, frozen=True, tag=2):
+    """Answers `SearchAsk`."""
+
+    ref: int
+    hits: list[SearchHit]
+    next_cursor: str | None
+
+
+class SearchRefused(Frame, frozen=True, tag=3):
+    """Answers `SearchAsk`."""
+
+    ref: int
+    failure: Failure
+
+
+IndexerToGateway = IndexState | SearchFound | SearchRefused

@@ -109,6 +109,7 @@ class RegisterResult(Params, frozen=True):
     resumed: bool
     epoch: str
     subscriptions: list[Subscription]
+    instance: str = ""
 
 
 class AttachmentParams(Params, frozen=True):
@@ -284,6 +285,175 @@ class DeliveredParams(Params, frozen=True):
     positions: list[tuple[int, int]]
 
 
+class MemoryParams(Params, frozen=True):
+    """Params of `memory.get`."""
+
+    attachment: str
+    memory_id: str
+
+
+class MemoryResult(Params, frozen=True):
+    """The current revision, as a message."""
+
+    message: msgspec.Raw
+
+
+class MemoryEditParams(Params, frozen=True):
+    """Absent `type`, `metadata`, `references` stay as they are; empty ones are cleared."""
+
+    attachment: str
+    memory_id: str
+    operation_id: str
+    content: str
+    type: str | None = None
+    metadata: dict[str, Scalar] | None = None
+    references: list[Reference] | None = None
+
+
+class MemoryEditResult(Params, frozen=True):
+    """Last commit wins; `replaced_revision` shows whose edit was replaced."""
+
+    memory_id: str
+    revision: int
+    replaced_revision: int
+    duplicate: bool
+
+
+class MemoryDeleteParams(Params, frozen=True):
+    """Deletes the current revision; it is not served again."""
+
+    attachment: str
+    memory_id: str
+    operation_id: str
+
+
+class MemoryDeleteResult(Params, frozen=True):
+    """`deleted_revision` was the current one."""
+
+    memory_id: str
+    deleted_revision: int
+    duplicate: bool
+
+
+class MemoryListParams(Params, frozen=True):
+    """Current revisions of a memory channel in the order of creation. `limit` 1 to 1000."""
+
+    attachment: str
+    channel: str
+    limit: int = 100
+    cursor: str | None = None
+    max_bytes: int = 4 * 1024 * 1024
+
+
+class MemoryListResult(Params, frozen=True):
+    """One page; `next_cursor` where there is another."""
+
+    memories: list[msgspec.Raw]
+    next_cursor: str | None = None
+
+
+class SearchParams(Params, frozen=True):
+    """`query` empty: the filters alone. Never a syntax error; more than 4 KiB is refused."""
+
+    attachment: str
+    query: str = ""
+    channels: list[str] | None = None
+    sender: str | None = None
+    since: str | None = None
+    until: str | None = None
+    thread: str | None = None
+    reply_to: str | None = None
+    kind: Kind | None = None
+    order: Literal["newest", "relevance"] = "newest"
+    limit: int = 100
+    cursor: str | None = None
+    max_bytes: int = 4 * 1024 * 1024
+
+
+class SearchItem(Params, frozen=True):
+    """A current message and where it matched."""
+
+    message: msgspec.Raw
+    snippet: str
+
+
+class SearchResult(Params, frozen=True):
+    """One page; continuation survives concurrent changes."""
+
+    results: list[SearchItem]
+    next_cursor: str | None = None
+
+
+class ReadParams(Params, frozen=True):
+    """A message by id (a memory's id or any of its revisions' ids: the current revision)."""
+
+    attachment: str
+    message_id: str
+
+
+class ReadResult(Params, frozen=True):
+    """The whole message; the adapter cuts."""
+
+    message: msgspec.Raw
+
+
+class InboxEntry(Params, frozen=True):
+    """`undelivered` leaves out own messages; `oldest_at` is when the oldest of them was sent."""
+
+    channel: str
+    undelivered: int
+    oldest_at: str | None = None
+
+
+class InboxParams(Params, frozen=True):
+    """Counts for an attachment, or for a session by name (commands and hooks; nothing moves)."""
+
+    attachment: str | None = None
+    application: str | None = None
+    session: str | None = None
+    child: str | None = None
+
+
+class InboxResult(Params, frozen=True):
+    """Every subscription of the session, those without undelivered messages too."""
+
+    channels: list[InboxEntry]
+
+
+class DiscoverParams(Params, frozen=True):
+    """`agent` absent: everybody."""
+
+    attachment: str
+    agent: str | None = None
+
+
+class DiscoveredSession(Params, frozen=True):
+    """`last_seen` RFC 3339."""
+
+    display_name: str
+    application: str
+    session: str
+    attached: bool
+    last_seen: str
+    child: str | None = None
+    parent: str | None = None
+    role: str | None = None
+    repository: str | None = None
+
+
+class DiscoveredAgent(Params, frozen=True):
+    """Sessions come with the latest first, at most 100."""
+
+    agent: str
+    sessions: list[DiscoveredSession]
+
+
+class DiscoverResult(Params, frozen=True):
+    """Refused with `discovery_disabled` where the setting is off."""
+
+    agents: list[DiscoveredAgent]
+
+
 # ---- administration ------------------------------------------------------------------------------
 
 
@@ -306,8 +476,17 @@ METHODS: Final[dict[str, tuple[type[Params], type[Params]]]] = {
     "send": (SendParams, SendResult),
     "history": (HistoryParams, HistoryResult),
     "delivered": (DeliveredParams, Empty),
+    "memory.get": (MemoryParams, MemoryResult),
+    "memory.edit": (MemoryEditParams, MemoryEditResult),
+    "memory.delete": (MemoryDeleteParams, MemoryDeleteResult),
+    "memory.list": (MemoryListParams, MemoryListResult),
+    "search": (SearchParams, SearchResult),
+    "read": (ReadParams, ReadResult),
+    "inbox": (InboxParams, InboxResult),
+    "discover": (DiscoverParams, DiscoverResult),
     "status": (Empty, StatusResult),
     "stop": (Empty, Empty),
+    "reset": (Empty, Empty),
 }
 
 # ---- notifications from the daemon ---------------------------------------------------------------
@@ -361,8 +540,52 @@ class StoppingNote(Params, frozen=True):
     intentional: bool
 
 
+class NoticeNote(Params, frozen=True):
+    """Transient, never stored: `memory_changed` (with `message`), `memory_deleted`, `capacity`
+    (with `text`). Bounded in the adapter, the oldest go first."""
+
+    attachment: str
+    kind: Literal["memory_changed", "memory_deleted", "capacity"]
+    channel: str
+    memory_id: str | None = None
+    revision: int | None = None
+    message: msgspec.Raw | None = None
+    text: str | None = None
+
+
+class ReviseNote(Params, frozen=True):
+    """What you hold of this memory is obsolete: hand off `message` in its place. Never dropped."""
+
+    attachment: str
+    epoch: str
+    subscription: int
+    seq: int
+    memory_id: str
+    message: msgspec.Raw
+
+
+class RevokeNote(Params, frozen=True):
+    """What you hold of this memory was deleted: pass over it (its position still counts)."""
+
+    attachment: str
+    epoch: str
+    subscription: int
+    seq: int
+    memory_id: str
+
+
+class InboxNote(Params, frozen=True):
+    """The counts of this attachment's session have changed; for clients that listen."""
+
+    attachment: str
+
+
 NOTIFICATIONS: Final[dict[str, type[Params]]] = {
     "deliver": DeliverNote,
     "epoch": EpochNote,
     "stopping": StoppingNote,
+    "notice": NoticeNote,
+    "revise": ReviseNote,
+    "revoke": RevokeNote,
+    "inbox": InboxNote,
 }

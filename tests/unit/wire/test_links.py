@@ -22,6 +22,8 @@ UNIONS = {
         "ProjectorToWriter",
         "ProjectorToGateway",
         "GatewayToProjector",
+        "GatewayToIndexer",
+        "IndexerToGateway",
         "Outcome",
     )
 }
