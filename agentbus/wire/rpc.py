@@ -549,7 +549,7 @@ class NoticeNote(Params, frozen=True):
     channel: str
     memory_id: str | None = None
     revision: int | None = None
-    message: msgspec.Raw | None = None
+    message: msgspec.Raw = msgspec.Raw(b"")
     text: str | None = None
 
 
