@@ -7,6 +7,7 @@
     data directory      setting `data_directory`
         data.lock       flock'ed likewise: two runtime directories, one database is refused
         bus.sqlite3
+        search.sqlite3      the text index, made anew from the database where it is not there
         redis/          the dedicated server's snapshot
         logs/
 
@@ -48,6 +49,7 @@ class Paths(msgspec.Struct, frozen=True):
     data_directory: str
     data_lock: str
     database: str
+    index: str
     snapshot_directory: str
     log_directory: str
 
@@ -70,6 +72,7 @@ def locate(settings: Settings, environ: Mapping[str, str] = os.environ) -> Paths
         data_directory=data,
         data_lock=os.path.join(data, "data.lock"),
         database=os.path.join(data, "bus.sqlite3"),
+        index=os.path.join(data, "search.sqlite3"),
         snapshot_directory=os.path.join(data, "redis"),
         log_directory=os.path.join(data, "logs"),
     )

@@ -22,7 +22,7 @@ HEAD: Final = "SELECT instance, commit_id, purge_floor FROM meta WHERE id = 1"
 CHANNELS: Final = "SELECT id, name, kind, last_seq FROM channels ORDER BY id"
 """Every channel, oldest first."""
 
-_ROW: Final = "channel_id, seq, session_id, envelope, memory_id, revision"
+_ROW: Final = "channel_id, seq, session_id, envelope, memory_id, revision, id"
 
 ROWS_AFTER: Final = f"""
     SELECT commit_id, {_ROW} FROM messages INDEXED BY messages_by_commit

@@ -589,7 +589,8 @@ WriterToGateway = (
 
 
 class RowInserted(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """A message row of a commit, as the projection needs it; `envelope` is its JSON."""
+    """A message row of a commit, as projection and index need it; `envelope` is its JSON, `id` the
+    row's, which orders all messages of the bus."""
 
     channel_id: ChannelId
     seq: Seq
@@ -597,6 +598,7 @@ class RowInserted(msgspec.Struct, frozen=True, array_like=True, gc=False):
     envelope: bytes
     memory_id: str | None = None
     revision: int | None = None
+    id: int = 0
 
 
 class Tombstoned(msgspec.Struct, frozen=True, array_like=True, gc=False):

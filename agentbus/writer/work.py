@@ -107,7 +107,9 @@ class Work:
                 envelope,
             )
         )
-        self.inserted.append(RowInserted(channel.id, seq, session, envelope, memory_id, revision))
+        self.inserted.append(
+            RowInserted(channel.id, seq, session, envelope, memory_id, revision, number)
+        )
         self.size += len(envelope)
 
     def move(self, subscription: Subscription) -> None:
