@@ -9,6 +9,7 @@
         bus.sqlite3
         search.sqlite3      the text index, made anew from the database where it is not there
         redis/          the dedicated server's snapshot
+        reset.pending   while a reset removes these files
         logs/
 
 The runtime directory does not follow XDG variables or TMPDIR: a harness may strip or change them
@@ -51,6 +52,7 @@ class Paths(msgspec.Struct, frozen=True):
     database: str
     index: str
     snapshot_directory: str
+    reset_mark: str
     log_directory: str
 
     def log(self, name: str) -> str:
@@ -74,6 +76,7 @@ def locate(settings: Settings, environ: Mapping[str, str] = os.environ) -> Paths
         database=os.path.join(data, "bus.sqlite3"),
         index=os.path.join(data, "search.sqlite3"),
         snapshot_directory=os.path.join(data, "redis"),
+        reset_mark=os.path.join(data, "reset.pending"),
         log_directory=os.path.join(data, "logs"),
     )
 

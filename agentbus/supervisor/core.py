@@ -6,6 +6,7 @@
     liveness   every second the kernel is asked who is stopped, every two seconds all are pinged
     stop       services from the last row of the table to the first, then Redis, then the end;
                each asked first and killed after its grace
+    reset      the same, but the listener stays; then the data are removed and all starts again
 
 Answers to effects (`Forked`, `ForkFailed`, `RedisHeld`) are handled before any other event.
 """
@@ -17,20 +18,20 @@ from typing import Final, assert_never
 
 import msgspec
 
-from agentbus.errors import AgentbusError, InternalError, RedisIncompatible
+from agentbus.errors import AgentbusError, InternalError, RedisIncompatible, StorageFailed
 from agentbus.model.ports import Instant
-from agentbus.runtime import exits
 from agentbus.supervisor import events as ev
+from agentbus.supervisor.ending import Ending, Phase
 from agentbus.supervisor.handover import Handover
 from agentbus.supervisor.liveness import Liveness
 from agentbus.supervisor.outbox import Outbox
 from agentbus.supervisor.process import Process
 from agentbus.supervisor.redis_care import HELD_LIMIT, RedisCare
 from agentbus.supervisor.roster import Roster
-from agentbus.supervisor.services import GRACE, Service, ends
+from agentbus.supervisor.services import Service, ends
 from agentbus.supervisor.states import State
 from agentbus.wire.error_codes import Failure, to_failure
-from agentbus.wire.events import Exit, WakeAt, Woke
+from agentbus.wire.events import WakeAt, Woke
 from agentbus.wire.links import (
     Failing,
     FromChild,
@@ -41,7 +42,8 @@ from agentbus.wire.links import (
     RedisDown,
     RedisUnfit,
     RedisUp,
-    Stop,
+    ResetRequested,
+    SearchBackend,
     StopRequested,
     Taken,
 )
@@ -82,17 +84,14 @@ class Core:
         self._now = Instant(0.0, 0.0)
         self._started_at = 0.0
         self._ready = False
-        self._stopping = False
-        self._refusing = False
-        self._ended = False
-        self._failure: Failure | None = None
+        self._end = Ending(self._roster, self._outbox)
 
     def handle(self, event: ev.Event, now: Instant) -> list[ev.Effect]:
         """The one way in."""
         self._now = now
         self._dispatch(event)
         self._outbox.tell_processes(ProcessInfo("supervisor", self._pid, self._started_at, 0))
-        if not self._ended:
+        if not self._end.ended:
             self._outbox.add(WakeAt(self._next_wake()))
         return self._outbox.take()
 
@@ -118,9 +117,11 @@ class Core:
             case ev.Observed(states):
                 for name, state in states.items():
                     self._roster[name].seen(state, self._now.monotonic)
+            case ev.Wiped(reason):
+                self._wiped(reason)
             case ev.StopSignal(number):
                 self._outbox.note("info", "stop_asked", signal=number)
-                self._stop()
+                self._begin(Phase.STOPPING)
             case Woke():
                 self._woke()
             case _:
@@ -131,8 +132,12 @@ class Core:
     def _start(self) -> None:
         self._started_at = self._now.wall
         self._liveness.start(self._now.monotonic)
+        self._launch_all()
+
+    def _launch_all(self) -> None:
         for process in self._roster:
-            self._launch(process)
+            if self._roster.wanted(process):
+                self._launch(process)
 
     def _launch(self, process: Process) -> None:
         process.due = None
@@ -154,7 +159,7 @@ class Core:
     def _forked(self, process: Process, pid: int, socket_path: str) -> None:
         process.forked(pid, socket_path, self._now)
         self._outbox.note("info", "started", name=process.name, child=pid)
-        if self._stopping:
+        if not self._end.running:
             self._condemn(process, "stopping")
         elif process is self._redis:
             self._care.started()
@@ -183,7 +188,7 @@ class Core:
                     f"a Redis of an earlier daemon (pid {pid}) does not end; end it and start again"
                 )
             )
-        elif not self._stopping:
+        elif self._end.running:
             self._redis.due = self._now.monotonic + HELD_RETRY
 
     def _redis_listens(self, pid: int) -> None:
@@ -222,7 +227,12 @@ class Core:
                     self._hand_next(process.name)
             case StopRequested():
                 self._outbox.note("info", "stop_asked", name=process.name)
-                self._stop()
+                self._begin(Phase.STOPPING)
+            case ResetRequested():
+                self._outbox.note("warn", "reset_asked", name=process.name)
+                self._begin(Phase.RESETTING)
+            case SearchBackend(indexer):
+                self._search_backend(indexer=indexer)
             case RedisUnfit(pid, fatal, failure):
                 self._redis_unfit(pid, failure, fatal=fatal)
             case Failing(failure):
@@ -241,7 +251,7 @@ class Core:
     def _died(self, process: Process, pid: int, status: int) -> None:
         if process.pid != pid or not process.alive:
             return
-        expected = self._stopping and status == 0
+        expected = not self._end.running and status == 0
         self._outbox.note(
             "info" if expected else "warn",
             "died",
@@ -262,8 +272,10 @@ class Core:
         """A process is not there; decides what follows."""
         if process is not self._redis:
             self._outbox.drop(self._handover.died(process.name))
-        if self._stopping:
-            self._stop_next()
+        if not self._end.running:
+            self._end.step(self._now.monotonic)
+            return
+        if not self._roster.wanted(process):
             return
         delay = process.deaths.add(self._now.monotonic, was_ready=was_ready)
         if delay is None:
@@ -295,41 +307,26 @@ class Core:
         self._fail_with(to_failure(error))
 
     def _fail_with(self, failure: Failure) -> None:
-        if self._failure is None and not self._stopping:
-            self._failure = failure
-            self._outbox.add(ev.ReportFailure(failure))
-        self._stop()
+        self._end.fail(failure, self._now.monotonic)
 
-    def _stop(self) -> None:
-        if self._stopping:
-            return
-        self._stopping = True
-        for process in self._roster:
-            process.due = None
-        self._stop_next()
+    def _begin(self, phase: Phase) -> None:
+        self._end.begin(phase, self._now.monotonic)
 
-    def _stop_next(self) -> None:
-        """Asks the next process to end, when none is on its way."""
-        if not self._refusing and not self._roster.listening():
-            self._refusing = True
-            self._outbox.add(ev.CloseListener())
-        process = self._roster.next_to_stop()
-        if process is None:
-            self._ended = True
-            self._outbox.add(Exit(exits.FAILED if self._failure else exits.OK))
-        elif process.serving:
-            self._ask_to_stop(process)
+    def _wiped(self, reason: str) -> None:
+        self._outbox.note("warn", "data_removed", reason=reason)
+        failure = None
+        if reason:
+            failure = to_failure(StorageFailed(f"reset could not remove all data: {reason}"))
+        if self._end.wiped(failure, self._now.monotonic):
+            self._launch_all()
 
-    def _ask_to_stop(self, process: Process) -> None:
-        process.move(State.STOPPING)
-        if process is self._redis:
-            process.deadline = self._now.monotonic + GRACE
-            self._outbox.add(ev.Kill(process.name, process.pid, gently=True))
-            return
-        service = self._roster.services[process.name]
-        process.deadline = self._now.monotonic + service.grace
-        snapshot = service.saves_redis and self._redis.state is State.READY
-        self._outbox.add(ev.Tell(process.name, Stop(snapshot=snapshot)))
+    def _search_backend(self, *, indexer: bool) -> None:
+        self._roster.searching = indexer
+        for process, service in self._roster.children():
+            if service.searches and indexer and not process.alive and self._end.running:
+                self._launch(process)
+            elif service.searches and not indexer and process.serving:
+                self._end.ask(process, self._now.monotonic)
 
     # ---- time
 
@@ -338,7 +335,7 @@ class Core:
         if now >= self._liveness.due:
             self._tick(now)
         for process in self._roster:
-            if process.due is not None and now >= process.due and not self._stopping:
+            if process.due is not None and now >= process.due and self._end.running:
                 self._launch(process)
             if process.deadline is not None and now >= process.deadline:
                 self._condemn(process, "deadline")

@@ -76,6 +76,12 @@ class Observed(msgspec.Struct, frozen=True):
     states: dict[str, ProcessState]
 
 
+class Wiped(msgspec.Struct, frozen=True):
+    """The bus' data are gone; `reason` says why not all of them, empty otherwise."""
+
+    reason: str = ""
+
+
 class StopSignal(msgspec.Struct, frozen=True):
     """SIGTERM, SIGINT or SIGHUP."""
 
@@ -93,6 +99,7 @@ Event = (
     | FellSilent
     | Observed
     | StopSignal
+    | Wiped
     | Woke
 )
 
@@ -149,6 +156,10 @@ class Kill(msgspec.Struct, frozen=True):
     gently: bool = False
 
 
+class Wipe(msgspec.Struct, frozen=True):
+    """Remove the database, the snapshot and the index; nobody uses them. Answered by `Wiped`."""
+
+
 class CloseListener(msgspec.Struct, frozen=True):
     """Nobody will accept any more: those who wait, and those who come, are to be refused."""
 
@@ -180,6 +191,7 @@ Effect = (
     | HandEnd
     | DropEnd
     | Kill
+    | Wipe
     | CloseListener
     | ReportReady
     | ReportFailure

@@ -16,6 +16,8 @@ class Roster:
     def __init__(self, services: Sequence[Service]) -> None:
         self.services = {service.name: service for service in services}
         self.redis = Process(REDIS, beats=False)
+        self.searching = False
+        """Whether the services that search are needed."""
         self._all = {name: Process(name) for name in self.services} | {REDIS: self.redis}
 
     def __getitem__(self, name: str) -> Process:
@@ -23,6 +25,11 @@ class Roster:
 
     def __iter__(self) -> Iterator[Process]:
         return iter(self._all.values())
+
+    def wanted(self, process: Process) -> bool:
+        """Whether it is to run at all."""
+        service = self.services.get(process.name)
+        return service is None or not service.searches or self.searching
 
     def children(self) -> Iterator[tuple[Process, Service]]:
         """The forked ones, whether they live or not."""

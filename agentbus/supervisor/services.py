@@ -13,7 +13,12 @@ from typing import Final
 
 import msgspec
 
-from agentbus.wire.links import GATEWAY_WRITER, PROJECTOR_GATEWAY, WRITER_PROJECTOR
+from agentbus.wire.links import (
+    GATEWAY_INDEXER,
+    GATEWAY_WRITER,
+    PROJECTOR_GATEWAY,
+    WRITER_PROJECTOR,
+)
 
 REDIS: Final = "redis"
 """The name of the dedicated server among the processes; it is no service and has no links."""
@@ -40,6 +45,8 @@ class Service(msgspec.Struct, frozen=True):
     told_redis: bool = False
     saves_redis: bool = False
     """Is asked for a snapshot of Redis at an orderly stop."""
+    searches: bool = False
+    """Runs only while the server at hand has no query engine; the projector says so."""
 
 
 SERVICES: Final[tuple[Service, ...]] = (
@@ -53,9 +60,16 @@ SERVICES: Final[tuple[Service, ...]] = (
     ),
     Service("writer", "agentbus.writer.main:run", (GATEWAY_WRITER, WRITER_PROJECTOR)),
     Service(
+        "indexer",
+        "agentbus.indexer.main:run",
+        (GATEWAY_INDEXER,),
+        needed=False,
+        searches=True,
+    ),
+    Service(
         "gateway",
         "agentbus.gateway.main:run",
-        (GATEWAY_WRITER, PROJECTOR_GATEWAY),
+        (GATEWAY_WRITER, PROJECTOR_GATEWAY, GATEWAY_INDEXER),
         listens=True,
         told_processes=True,
     ),

@@ -15,7 +15,7 @@ from typing import Final, assert_never
 import msgspec
 
 from agentbus.config import Configuration
-from agentbus.errors import AgentbusError, InternalError
+from agentbus.errors import AgentbusError, InternalError, StorageFailed
 from agentbus.runtime import exits, logs, platform
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.paths import Paths, locate, prepare
@@ -29,6 +29,7 @@ from agentbus.supervisor.redis_discovery import Server, discover
 from agentbus.supervisor.redis_process import Held, RedisProcess
 from agentbus.supervisor.report import Report
 from agentbus.supervisor.services import REDIS, SERVICES, Service, ends
+from agentbus.supervisor.wiping import finish, wipe
 from agentbus.wire.error_codes import from_failure, to_data
 from agentbus.wire.events import Exit, WakeAt, Woke
 
@@ -74,6 +75,9 @@ def _start(configuration: Configuration, report: Report, services: Sequence[Serv
     logs.configure("supervisor", paths, configuration.settings)
     platform.set_title("agentbus: supervisor")
     _log.info("daemon_starts", descriptors=listener.raise_descriptor_limit())
+    left = finish(paths)
+    if left:
+        raise StorageFailed(f"an interrupted reset cannot be finished: {left}")
     server = discover(configuration.settings)
     _log.info("redis_found", executable=server.executable, version=server.version)
     listening = listener.listen(paths.socket)
@@ -186,6 +190,8 @@ class Supervisor:
                 self._ends.drop(end)
             case ev.Kill(name, pid, gently):
                 self._kill(name, pid, signal.SIGTERM if gently else signal.SIGKILL)
+            case ev.Wipe():
+                return ev.Wiped(wipe(self._paths))
             case ev.CloseListener():
                 self._listener.close()
             case ev.ReportReady():

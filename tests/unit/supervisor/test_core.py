@@ -45,6 +45,7 @@ class Shell:
         self.held_by: int | None = None
         self.unforkable: set[str] = set()
         self.states: dict[str, str] = {}
+        self.unremovable = ""
 
     def handle(self, event: ev.Event) -> list[ev.Effect]:
         """The effects of an event and of the answers to them, in the order of being carried out."""
@@ -83,6 +84,9 @@ class Shell:
                 assert end.owner in self.living, effect
             case ev.Kill(name, pid):
                 assert self.living.get(name) == pid, effect
+            case ev.Wipe():
+                assert not self.living, "removing what is in use"
+                return ev.Wiped(self.unremovable)
             case WakeAt(when):
                 self.wake_at = when
             case Exit(code):
@@ -163,6 +167,7 @@ def test_everything_is_started_at_once(shell):
 def test_both_ends_of_every_link_are_given_along_with_the_forks(shell):
     given = [end for fork in of(ev.Fork, shell.handle(ev.Started())) for end in fork.ends]
     assert sorted((end.link, end.number, end.owner) for end in given) == [
+        ("gateway-indexer", 1, "gateway"),
         ("gateway-writer", 1, "gateway"),
         ("gateway-writer", 1, "writer"),
         ("projector-gateway", 1, "gateway"),

@@ -12,6 +12,7 @@ def test_every_link_has_its_two_ends():
         links.GATEWAY_WRITER: ("writer", "gateway"),
         links.WRITER_PROJECTOR: ("projector", "writer"),
         links.PROJECTOR_GATEWAY: ("projector", "gateway"),
+        links.GATEWAY_INDEXER: ("indexer", "gateway"),
     }
 
 
@@ -21,7 +22,8 @@ def test_a_link_with_one_end_is_refused():
 
 
 def test_the_gateway_is_stopped_before_the_writer_and_the_projector_last():
-    assert [service.name for service in reversed(SERVICES)] == ["gateway", "writer", "projector"]
+    order = [service.name for service in reversed(SERVICES)]
+    assert order == ["gateway", "indexer", "writer", "projector"]
 
 
 def test_one_service_listens_and_one_saves():
