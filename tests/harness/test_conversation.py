@@ -1,0 +1,181 @@
+"""A real harness program and a second agent talk through the bus."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+
+from agentbus.adapter.core import SHOWN_KIB
+from agentbus.adapter.tools import INSTRUCTIONS
+from agentbus.config import KIB
+from tests.harness.model import Turn
+from tests.harness.programs import Conversation, Program, Server
+from tests.support.daemon import Daemon, wait
+from tests.support.stdio import Adapter
+
+
+def next_message(agent: Adapter) -> dict[str, Any]:
+    """The one that the second agent receives next."""
+    (message,) = agent.call("recv", max_messages=1, wait_seconds=30)["messages"]
+    found: dict[str, Any] = message
+    return found
+
+
+def contents(turn: Turn) -> list[str]:
+    """Of the messages that the model is shown."""
+    return [message["content"] for message in turn.result["messages"]]
+
+
+def exchange(harness: Conversation, turn: Turn, other: Adapter, text: str) -> Turn:
+    """The harness sends a text, the second agent answers it, the harness receives the answer."""
+    turn.call("send", channel="general", content=text)
+    turn = harness.turn()
+    sent = turn.result
+    turn.call("recv", wait_seconds=30)
+    message = next_message(other)
+    assert (message["content"], message["message_id"]) == (text, sent["message_id"])
+    assert message["application"] == harness.program.application
+    assert message["session"] == harness.session
+    answer = f"Bert has read: {text}"
+    other.call("send", channel="general", content=answer, reply_to=sent["message_id"])
+    turn = harness.turn()
+    assert contents(turn) == [answer]
+    return turn
+
+
+def test_they_talk_both_ways(program: Program, server: Server, bus: Daemon, other: Adapter) -> None:
+    with program.begin(server) as harness:
+        turn = exchange(harness, harness.turn(), other, "Is anybody there? ✓")
+        turn = exchange(harness, turn, other, 'second\nline  \u2028 and \\ "quotes"')
+        sessions = {(each["application"], each["session"]) for each in bus.status()["sessions"]}
+        assert (program.application, harness.session) in sessions
+        (adapter,) = harness.adapters()
+        turn.say("done")
+        assert harness.ends() == 0
+        assert wait(lambda: not adapter.is_running(), 2)
+
+
+def test_the_model_is_told_of_the_bus(program: Program, server: Server) -> None:
+    with program.begin(server) as harness:
+        turn = harness.turn()
+        assert {"send", "recv"} <= set(turn.tools)
+        asked = repr(program.model.log[-1])
+        assert all(line.strip("- ") in asked for line in INSTRUCTIONS.splitlines())
+        turn.say("done")
+        assert harness.ends() == 0
+
+
+def test_the_model_sees_why_a_call_failed(program: Program, server: Server) -> None:
+    with program.begin(server) as harness:
+        harness.turn().call("send", channel="nowhere", content="x")
+        turn = harness.turn()
+        error = turn.result["error"]
+        assert (error["code"], error["retryable"]) == ("not_found", False)
+        turn.say("done")
+        assert harness.ends() == 0
+
+
+def impatient(server: Server) -> Server:
+    """With calls that are given up soon."""
+    return msgspec.structs.replace(server, call_seconds=2)
+
+
+def stop(bus: Daemon) -> None:
+    bus.stop()
+
+
+def kill(bus: Daemon) -> None:
+    bus.kill("supervisor")
+
+
+@pytest.mark.parametrize("end", [stop, kill])
+def test_the_same_process_goes_on_after_the_daemon_was_restarted(
+    program: Program,
+    server: Server,
+    bus: Daemon,
+    other: Adapter,
+    end: Callable[[Daemon], None],
+) -> None:
+    with program.begin(server) as harness:
+        turn = exchange(harness, harness.turn(), other, "before")
+        pids = [each.pid for each in harness.adapters()]
+        first = bus.pid("supervisor")
+        end(bus)
+        turn = exchange(harness, turn, other, "after")
+        assert bus.pid("supervisor") != first
+        assert [each.pid for each in harness.adapters()] == pids
+        turn.say("done")
+        assert harness.ends() == 0
+
+
+def test_a_daemon_that_a_harness_starts_keeps_nothing_of_it(
+    program: Program, server: Server, bus: Daemon
+) -> None:
+    bus.stop()
+    with program.begin(server) as harness:
+        harness.turn().call("send", channel="general", content="cold")
+        turn = harness.turn()
+        assert turn.result["seq"] == 1
+        daemon = psutil.Process(bus.pid("supervisor"))
+        foreign = ("CLAUDE", "CODEX", "ANTHROPIC", "OPENAI", "MCP")
+        assert not [name for name in daemon.environ() if name.startswith(foreign)]
+        turn.say("done")
+        assert harness.ends() == 0
+    assert daemon.is_running()
+    assert bus.status()["state"] == "ready"
+
+
+def test_a_conversation_that_is_continued_finds_what_was_said_meanwhile(
+    program: Program, server: Server, other: Adapter
+) -> None:
+    with program.begin(server) as harness:
+        exchange(harness, harness.turn(), other, "first").say("done")
+        assert harness.ends() == 0
+        session = harness.session
+    other.call("send", channel="general", content="meanwhile")
+    with program.begin(server, session) as harness:
+        harness.turn().call("recv", wait_seconds=30)
+        turn = harness.turn()
+        assert contents(turn) == ["meanwhile"]
+        exchange(harness, turn, other, "second").say("done")
+        assert harness.ends() == 0
+        assert harness.session == session
+
+
+def test_what_is_more_than_the_model_is_shown_at_once_comes_in_whole_messages(
+    program: Program, server: Server, other: Adapter
+) -> None:
+    sent = [f"{number} " + "long " * 400 for number in range(30)]
+    with program.begin(server) as harness:
+        turn = exchange(harness, harness.turn(), other, "begin")
+        for text in sent:
+            other.call("send", channel="general", content=text)
+        seen: list[str] = []
+        while len(seen) < len(sent):
+            turn.call("recv", max_messages=100, wait_seconds=30)
+            turn = harness.turn()
+            assert len(json.dumps(turn.result)) > SHOWN_KIB[program.application] * KIB // 2 or seen
+            seen += contents(turn)
+        assert seen == sent
+        turn.say("done")
+        assert harness.ends() == 0
+
+
+def test_a_call_that_the_program_gives_up_takes_no_message_with_it(
+    program: Program, server: Server, other: Adapter
+) -> None:
+    with program.begin(impatient(server)) as harness:
+        harness.turn().call("recv", wait_seconds=50)
+        turn = harness.turn()
+        assert "messages" not in turn.results[0]
+        other.call("send", channel="general", content="late")
+        turn.call("recv", wait_seconds=1)
+        turn = harness.turn()
+        assert contents(turn) == ["late"]
+        turn.say("done")
+        assert harness.ends() == 0
