@@ -93,6 +93,7 @@ class Shell:
         watcher = self._watch_parent()
         try:
             self._perform(self._core.begin(self._clock.now()))
+            self._handle()
             while not self._done():
                 self._turn(signals, watcher)
         finally:
