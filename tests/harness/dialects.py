@@ -1,8 +1,8 @@
 """What harnesses ask of their model and what it answers, in the two wire formats they use.
 
-    dialect       asked at            calls                    their results
-    Anthropic     POST /v1/messages   `tool_use` blocks        `tool_result` blocks of the last message
-    Responses     POST /v1/responses  `function_call` items    `function_call_output` items at the end
+    dialect     asked at            calls                  their results
+    Anthropic   POST /v1/messages   `tool_use` blocks      `tool_result` blocks, at the end
+    Responses   POST /v1/responses  `function_call` items  `function_call_output` items, at the end
 
 Pure: a request's body to a `Question`, a `Reply` to server-sent events. Only the parts that a test
 needs are read; what a harness adds is left alone.
@@ -68,6 +68,10 @@ def _text(content: Any) -> str:
     return "\n".join(block.get("text", "") for block in content)
 
 
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [] if isinstance(content, str) else content
+
+
 def _identifier(kind: str) -> str:
     return f"{kind}_{next(_numbers):024}"
 
@@ -81,8 +85,9 @@ class Anthropic:
     def read(self, body: dict[str, Any]) -> Question:
         """Tools that Claude Code keeps back until they are searched for are not among these."""
         names = [tool["name"] for tool in body.get("tools", [])]
-        last = body["messages"][-1]["content"]
-        blocks = [] if isinstance(last, str) else last
+        newest = reversed(body["messages"])
+        asked = itertools.takewhile(lambda message: message["role"] != "assistant", newest)
+        blocks = [block for message in asked for block in _blocks(message["content"])]
         return Question(
             [name.removeprefix(self.prefix) for name in names if name.startswith(self.prefix)],
             [_text(block["content"]) for block in blocks if block["type"] == "tool_result"],

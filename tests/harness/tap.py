@@ -23,12 +23,12 @@ TOLD = ("CLAUDE_CODE_SESSION_ID",)
 
 class _Log:
     def __init__(self, path: str) -> None:
-        self._file = open(path, "a", buffering=1)
+        self._path = path
         self._lock = threading.Lock()
 
     def write(self, **entry: Any) -> None:
-        with self._lock:
-            self._file.write(json.dumps(entry) + "\n")
+        with self._lock, open(self._path, "a") as file:
+            file.write(json.dumps(entry) + "\n")
 
 
 def _hand_on(source: IO[bytes], target: IO[bytes], log: _Log, name: str) -> None:

@@ -29,17 +29,17 @@ def bus() -> Iterator[Daemon]:
         yield daemon
 
 
-@pytest.fixture
-def other(bus: Daemon) -> Iterator[Attached]:
-    """The second agent."""
-    with bus.peer() as peer:
-        yield peer.attach("other")
-
-
 @pytest.fixture(params=sorted(RECORDED.glob("*.jsonl")), ids=lambda path: path.stem)
 def recording(request: pytest.FixtureRequest) -> Recording:
     """Each in turn."""
     return read(request.param)
+
+
+@pytest.fixture
+def other(bus: Daemon, recording: Recording) -> Iterator[Attached]:
+    """The second agent."""
+    with bus.peer() as peer:
+        yield peer.attach(f"beside {recording.application}")
 
 
 class Replay:
