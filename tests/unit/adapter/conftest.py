@@ -320,7 +320,7 @@ def make() -> Callable[..., World]:
     def build(settings: Settings | None = None, project: Project | None = None, **given: Any):
         return World(
             Given(fallback="random", **given),
-            project or Project("/work/repo", "repo"),
+            project or Project("/code/repo", "repo"),
             settings or Settings(),
         )
 

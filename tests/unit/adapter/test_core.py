@@ -206,7 +206,7 @@ def test_a_session_registers_with_its_repository_when_the_client_is_known(world)
         "application": "tests",
         "session": "random",
         "repository": "repo",
-        "repository_root": "/work/repo",
+        "repository_root": "/code/repo",
     }
 
 
