@@ -13,6 +13,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -101,7 +102,8 @@ class Daemon:
     def _answer_itself(self, request: dict[str, Any]) -> None:
         beat = {"attachments": [self.attachment], "lagging": False}
         result = beat if request["method"] == "heartbeat" else {"subscriptions": []}
-        self.write({"jsonrpc": "2.0", "id": request["id"], "result": result})
+        with suppress(BrokenPipeError):  # it may have been killed meanwhile
+            self.write({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
     def deliver(self, *contents: str, first: int = 1) -> None:
         """Pushes messages."""

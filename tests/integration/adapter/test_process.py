@@ -84,10 +84,12 @@ def test_a_result_whose_first_byte_is_out_is_delivered_although_it_is_cancelled(
     assert daemon.answer("delivered")["positions"] == [[1, 1]]
 
 
-def test_an_adapter_killed_right_after_a_result_has_reported_it(daemon, harness):
+def test_an_adapter_killed_after_a_result_has_reported_it(daemon, harness):
     daemon.deliver("one")
     harness.call(1, "recv")
     assert contents(harness.result(1)) == ["one"]
+    harness.ask("ping", 2)
+    harness.line()
     harness.signal(signal.SIGKILL)
     assert daemon.expect("delivered")["params"]["positions"] == [[1, 1]]
 
