@@ -98,8 +98,7 @@ class Answers:
         if isinstance(operation.frame, Report):
             self._reports.committed(operation, operation.frame)
         else:
-            for call in operation.calls:
-                self._out.answer(call, Empty())
+            self._out.answer_all(operation.calls, Empty())
 
     def refuse(self, operation: Operation, error: AgentbusError) -> None:
         """It was not carried out."""
@@ -109,5 +108,4 @@ class Answers:
             return
         if isinstance(operation.frame, Register):
             self._attachments.not_registered(operation)
-        for call in operation.calls:
-            self._out.refuse(call, error)
+        self._out.refuse_all(operation.calls, error)

@@ -30,9 +30,9 @@ PATIENCE_SECONDS: Final = 30.0
 
 
 class Operation:
-    """What was asked, for whom. `lasting` ones are asked however long it takes."""
+    """What is asked, for whom. `lasting` ones are asked however long it takes."""
 
-    __slots__ = ("attachment", "calls", "caught", "frame", "lasting")
+    __slots__ = ("attachment", "calls", "caught", "frame", "lasting", "size")
 
     def __init__(
         self,
@@ -46,6 +46,8 @@ class Operation:
         self.attachment = attachment
         self.calls = calls
         self.lasting = lasting
+        self.size = calls[0].size if calls else 0
+        """Bytes of the request, which is what credit is taken for."""
         self.caught: float | None = None
         """Monotonic time since which it waits without a writer."""
 

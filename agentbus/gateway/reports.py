@@ -141,8 +141,7 @@ class Reports:
             feed = attachment.feeds.get(identity)
             if feed is not None:
                 feed.delivery.committed(position)
-        for call in operation.calls:
-            self._out.answer(call, Empty())
+        self._out.answer_all(operation.calls, Empty())
 
     def pass_own(self, attachment: Attachment) -> None:
         """Tells the writer of positions that nothing had to be delivered up to."""

@@ -39,7 +39,11 @@ class WriterLink:
         lasting: bool = False,
     ) -> None:
         """Asks until there is an answer."""
-        operation = Operation(frame, attachment, calls, lasting=lasting)
+        self.submit(Operation(frame, attachment, calls, lasting=lasting))
+
+    def submit(self, operation: Operation) -> None:
+        """The same for an operation that was made before."""
+        frame = operation.frame
         if self._pending.add(frame.ref, operation, self._alarms.now):
             self._out.send(GATEWAY_WRITER, frame)
         else:
