@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from agentbus.errors import AgentbusError
+from agentbus.errors import AgentbusError, StorageFailed
 from agentbus.gateway.attachments import Attachments
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.pending import Operation
@@ -109,3 +109,5 @@ class Answers:
         if isinstance(operation.frame, Register):
             self._attachments.not_registered(operation)
         self._out.refuse_all(operation.calls, error)
+        if operation.lasting and isinstance(error, StorageFailed):
+            self._writer.keep(operation)

@@ -30,7 +30,10 @@ PATIENCE_SECONDS: Final = 30.0
 
 
 class Operation:
-    """What is asked, for whom. `lasting` ones are asked however long it takes."""
+    """What is asked, for whom.
+
+    `lasting` ones are asked until they are carried out, even when nobody waits for that any more.
+    """
 
     __slots__ = ("attachment", "calls", "caught", "frame", "lasting", "size")
 

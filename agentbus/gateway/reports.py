@@ -131,7 +131,7 @@ class Reports:
 
     def _ask(self, batch: _Batch) -> None:
         frame = Report(self._out.ref(), batch.attachment.id, list(batch.positions.items()))
-        self._writer.ask(frame, batch.attachment, batch.calls)
+        self._writer.ask(frame, batch.attachment, batch.calls, lasting=True)
 
     def committed(self, operation: Operation, frame: Report) -> None:
         """The cursors are durable."""

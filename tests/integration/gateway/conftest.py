@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import os
 import resource
 import signal
 import socket
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, TypeVar
 
 import msgspec
 import pytest
+import uvloop
 
 from agentbus import __version__
 from agentbus.config import Settings
@@ -285,6 +287,18 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "what was waited for did not come"
         time.sleep(0.005)
+
+
+def run_loop(main: Coroutine[Any, Any, None]) -> None:
+    """Runs a test on the loop that the gateway has."""
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(asyncio.wait_for(main, BOUND))
+
+
+async def until(condition: Callable[[], bool]) -> None:
+    """Lets the loop turn until then; `run_loop` bounds it."""
+    while not condition():
+        await asyncio.sleep(0.001)
 
 
 Make = Callable[..., Gateway]
