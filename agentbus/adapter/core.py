@@ -41,8 +41,7 @@ from agentbus.client.connection import Answer, Incoming, Note
 from agentbus.config import KIB, Settings
 from agentbus.errors import AgentbusError, InternalError
 from agentbus.model.ports import Instant, Tokens
-from agentbus.wire.mcp import Cancelled, Greeted, Line, McpServer, Say, ToolCall
-from agentbus.wire.mcp.responses import ServerInfo
+from agentbus.wire.mcp import Cancelled, Greeted, Line, McpServer, Say, ServerInfo, ToolCall
 from agentbus.wire.rpc import DeliverNote, EpochNote, StoppingNote
 
 LEAVE_SECONDS: Final = 1.0

@@ -300,6 +300,9 @@ class Shell:
 
     def _start(self) -> None:
         assert self._configuration is not None
+        if self._starting is not None:
+            self._unwatch(self._starting.fd)
+            self._starting.close()
         try:
             self._starting = start.begin(self._configuration)
         except OSError as error:

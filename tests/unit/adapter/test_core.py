@@ -81,6 +81,18 @@ def test_a_daemon_that_died_while_starting_is_started_again_for_a_call(make):
     assert world.result(identifier)["agent"] == "Sam"
 
 
+def test_a_starting_daemon_that_never_reports_is_looked_for_all_the_same(make):
+    world = make()
+    world.running = False
+    world.silent_start = True
+    world.begin().greet()
+    world.pass_time(50)
+    assert world.started == 1
+    world.running = True
+    world.pass_time(20)
+    assert world.now_result("whoami")["agent"] == "Sam"
+
+
 def test_a_setup_error_is_told_at_once_and_tried_again_by_the_next_call(make):
     world = make()
     world.running = False
