@@ -9,13 +9,12 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 if __name__ == "__main__" and __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.support.simulation.runs import Failed, Report, run
+from tests.support.simulation.runs import Failed, Report, run, summary
 
 
 def main() -> int:
@@ -62,17 +61,6 @@ def many(first: int, seconds: float, *, keep_going: bool) -> int:
         seed += 1
     print(summary(reports, time.monotonic() - began), f"{failures} failed", sep=", ")
     return 1 if failures else 0
-
-
-def summary(reports: list[Report], seconds: float) -> str:
-    """One line."""
-    steps = sum(report.steps for report in reports)
-    faults: Counter[str] = sum((Counter(report.faults) for report in reports), Counter())
-    return (
-        f"{len(reports)} seeds, {steps} steps, {steps / seconds:.0f} steps/s, "
-        f"{sum(report.messages for report in reports)} messages, {faults.total()} faults, "
-        f"{sum(report.seconds for report in reports):.0f} virtual seconds in {seconds:.1f} s"
-    )
 
 
 if __name__ == "__main__":

@@ -71,3 +71,6 @@ def links(machine: Machine) -> None:
     for link, (one, other) in ends.items():
         fits = one is not None and other is not None and one.peer is other
         require(fits, "the ends of a link do not belong together", link)
+    assert machine.daemon is not None
+    held = machine.daemon.held_ends
+    require(not held, "the supervisor keeps ends that nobody needs", held)

@@ -38,9 +38,11 @@ def check_note(level: str, action: str, fields: dict[str, Any]) -> None:
 
 
 class Application(Protocol):
-    """The shell of one core; `unions` are what it receives, by link."""
+    """The shell of one core."""
 
-    unions: Mapping[str, Any]
+    @property
+    def unions(self) -> Mapping[str, Any]:
+        """What it receives, by link."""
 
     def start(self) -> None:
         """Makes the core. Raises Busy: to be called again."""

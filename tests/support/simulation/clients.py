@@ -46,6 +46,7 @@ class Client:
         self._shown = shown
         self._numbers = 0
         self._calls: dict[int, Call] = {}
+        self._lines = bytearray()
         self._received: dict[int, None] = {}
         """Calls of recv, whose results are messages."""
 
@@ -73,6 +74,7 @@ class Client:
 
     def _adapter_died(self, _process: Process, _status: int) -> None:
         self.adapter = None
+        self._lines.clear()
         calls, self._calls = self._calls, {}
         for call in calls.values():
             call.then(None)
@@ -117,7 +119,14 @@ class Client:
 
     def _write(self, message: Result) -> None:
         assert self.adapter is not None
-        self.adapter.stdin.outgoing.write(msgspec.json.encode(message) + b"\n")
+        self._lines += msgspec.json.encode(message) + b"\n"
+        self._machine.scheduler.after(0, self._flush, self.adapter)
+
+    def _flush(self, adapter: Adapter) -> None:
+        """What was said in one moment is written at once."""
+        if adapter is self.adapter and self._lines:
+            lines, self._lines = bytes(self._lines), bytearray()
+            adapter.stdin.outgoing.write(lines)
 
     # ---- what comes
 

@@ -59,6 +59,11 @@ class Daemon(Process):
         gateway = self.children.get("gateway")
         return self.ready and not self._stopping and gateway is not None and gateway.alive
 
+    @property
+    def held_ends(self) -> list[EndName]:
+        """Descriptors that wait for a child, for checks."""
+        return list(self._ends)
+
     def stop(self) -> None:
         """SIGTERM."""
         self.post(self.happened, ev.StopSignal(15))

@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 CHILDREN: Final = ("writer", "projector", "gateway")
 PROCESSES: Final = (*CHILDREN, "redis", "supervisor")
 DAY: Final = 86_400.0
+ALONE: Final = 0.7
+TOGETHER: Final = 0.03
+"""How often a fault comes alone; else the next one follows within about so many seconds."""
 
 Fault = Callable[["Faults"], None]
 
@@ -25,28 +28,32 @@ class Faults:
         self.active = False
         self.drawn: dict[str, int] = {}
         """How often each was."""
+        self.calm = True
+        """Whether there never was one."""
         self._world = world
         self._scheduler = world.scheduler
         self._machine = world.machine
         self._chance = world.scheduler.chance("faults")
         self._jumped = 0.0
+        self._pace = 1.0
 
     def begin(self, pace: float) -> None:
         """One about every `pace` seconds."""
-        self.active = True
+        self.active, self.calm = True, False
+        self._pace = pace
         self._next(pace)
 
     def _next(self, pace: float) -> None:
-        self._scheduler.after(self._chance.expovariate(1 / pace), self._draw, pace)
+        self._scheduler.after(self._chance.expovariate(1 / pace), self._draw)
 
-    def _draw(self, pace: float) -> None:
+    def _draw(self) -> None:
         if not self.active:
             return
         (name,) = self._chance.choices(list(TABLE), [weight for weight, _ in TABLE.values()])
         self.drawn[name] = self.drawn.get(name, 0) + 1
         self._scheduler.trace.note(self._scheduler.now, f"FAULT {name}")
         TABLE[name][1](self)
-        self._next(pace)
+        self._next(self._pace if self._chance.random() < ALONE else TOGETHER)
 
     def _some(self, names: tuple[str, ...]) -> Process | None:
         return self._machine.find(self._chance.choice(names))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Final
 
@@ -56,7 +57,7 @@ def run(seed: int, sink: Callable[[str], object] | None = None) -> Report:
         try:
             world.start()
             for _ in range(ROUNDS):
-                world.run(chance.uniform(0.5, 6), chance.choice((0.2, 0.7, 2)))
+                world.run(chance.uniform(0.5, 6), chance.choice((None, 0.2, 0.7, 2)))
                 world.settle()
         except Exception as error:
             raise Failed(seed, error, list(world.scheduler.trace.last)) from error
@@ -69,3 +70,14 @@ def run(seed: int, sink: Callable[[str], object] | None = None) -> Report:
             world.faults.drawn,
             turned,
         )
+
+
+def summary(reports: list[Report], seconds: float) -> str:
+    """One line."""
+    steps = sum(report.steps for report in reports)
+    faults: Counter[str] = sum((Counter(report.faults) for report in reports), Counter())
+    return (
+        f"{len(reports)} seeds, {steps} steps, {steps / seconds:.0f} steps/s, "
+        f"{sum(report.messages for report in reports)} messages, {faults.total()} faults, "
+        f"{sum(report.seconds for report in reports):.0f} virtual seconds in {seconds:.1f} s"
+    )

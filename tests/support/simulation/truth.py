@@ -75,6 +75,7 @@ class Truth:
         self.shown: dict[tuple[str, str], Shown] = {}
         self._database = database
         self._connection: sqlite.Connection | None = None
+        self._tops: dict[str, int] = {}
         self._last_id = self._last_commit = 0
 
     def connection(self) -> sqlite.Connection:
@@ -107,6 +108,8 @@ class Truth:
         require(row.message_id not in self.rows, "an operation has two rows", row)
         require(row.commit_id >= self._last_commit, "commit numbers go back", row)
         self._last_commit = row.commit_id
+        sender = msgspec.json.decode(row.envelope)["sender"]
+        require(sender == row.session, "sent under another name", row)
         stream.append(row)
         self.rows[row.message_id] = row
 
@@ -146,6 +149,38 @@ class Truth:
         told = (channel, result["seq"])
         require((row.channel, row.seq) == told, "accepted as something else", row, told)
         self.accepted[message_id] = told
+        self._tops[channel] = max(self._tops.get(channel, 0), row.seq)
+
+    def tops(self) -> dict[str, int]:
+        """The newest position by channel that somebody knows to be accepted."""
+        return dict(self._tops)
+
+    def nothing(self, session: str, result: dict[str, Any], accepted: dict[str, int]) -> None:
+        """A recv was answered, to which all this had been accepted before it was called."""
+        if result["messages"] or result["more"]:
+            return
+        for channel, seq in accepted.items():
+            until = self.until(session, channel)
+            require(until >= seq, "a recv found nothing, wrongly", session, channel, until, seq)
+
+    def look_back(self, arguments: dict[str, Any], result: dict[str, Any]) -> None:
+        """A history was answered."""
+        stream = self.streams.get(arguments["channel"], [])
+        seqs = [message["seq"] for message in result["messages"]]
+        require(len(seqs) <= arguments["limit"], "too long a history", arguments, seqs)
+        first = seqs[0] if seqs else 1
+        require(seqs == list(range(first, first + len(seqs))), "a history with holes", seqs)
+        after, before = arguments.get("after", 0), arguments.get("before", len(stream) + 1)
+        require(all(after < seq < before for seq in seqs), "out of bounds", arguments, seqs)
+        for message in result["messages"]:
+            self._require_stored(message)
+
+    def _require_stored(self, message: dict[str, Any]) -> Row:
+        stream = self.streams.get(message["channel"], [])
+        require(message["seq"] <= len(stream), "shown, but not stored", message)
+        row: Row = stream[message["seq"] - 1]
+        require(message == msgspec.json.decode(row.envelope), "shown otherwise", row, message)
+        return row
 
     def show(self, session: str, life: int, result: dict[str, Any]) -> None:
         """A recv result was handed off by the session's so manyeth adapter."""
@@ -159,12 +194,10 @@ class Truth:
         channel, seq = message["channel"], message["seq"]
         shown, stream = self.shown.get((session, channel)), self.streams.get(channel, [])
         require(shown is not None, "shown, but not subscribed to", session, message)
-        require(seq <= len(stream), "shown, but not stored", session, message)
         assert shown is not None
+        row = self._require_stored(message)
         if shown.life != life:
             shown.life, shown.last = life, 0
-        row = stream[seq - 1]
-        require(message == msgspec.json.decode(row.envelope), "shown otherwise", row, message)
         require(row.session != session, "shown to whoever sent it", row)
         require(seq > shown.last, "shown twice, or out of order", session, shown.last, row)
         until = self.until(session, channel)

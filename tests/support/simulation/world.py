@@ -18,9 +18,10 @@ from tests.support.simulation.clients import Client
 from tests.support.simulation.disk import Disk
 from tests.support.simulation.faults import Faults
 from tests.support.simulation.machine import Machine
+from tests.support.simulation.receivers import Historian, Receiver
 from tests.support.simulation.scheduler import Scheduler
+from tests.support.simulation.senders import Sender
 from tests.support.simulation.truth import Truth, require
-from tests.support.simulation.workload import Receiver, Sender
 
 PATIENCE: Final = 150.0
 """Virtual seconds after the last fault within which everything must have been received."""
@@ -42,9 +43,8 @@ class World:
             Client(self.machine, f"agent-{number}", self._shown) for number in range(clients)
         ]
         self.senders = [self._sender(client) for client in self.clients]
-        self.receivers = [
-            Receiver(client, self.scheduler, self._pace(client)) for client in self.clients
-        ]
+        self.receivers = [self._receiver(client) for client in self.clients]
+        self.historians = [Historian(client, self.truth, self.scheduler) for client in self.clients]
         self.faults = Faults(self)
 
     def _pace(self, client: Client) -> float:
@@ -52,6 +52,10 @@ class World:
 
     def _sender(self, client: Client) -> Sender:
         return Sender(client, self.truth, self.scheduler, self._pace(client))
+
+    def _receiver(self, client: Client) -> Receiver:
+        pace = self._pace(client)
+        return Receiver(client, self.truth, self.scheduler, pace, lambda: self.faults.calm)
 
     def _shown(self, client: Client, life: int, result: dict[str, object]) -> None:
         self.truth.show(client.name, life, result)
@@ -92,6 +96,8 @@ class World:
             sender.begin()
         for receiver in self.receivers:
             receiver.begin()
+        for historian in self.historians:
+            historian.begin()
         if faults_every is not None:
             self.faults.begin(faults_every)
         self.scheduler.run_until(lambda: False, seconds)
@@ -101,6 +107,8 @@ class World:
         self.faults.heal()
         for sender in self.senders:
             sender.stop()
+        for historian in self.historians:
+            historian.stop()
         for receiver in self.receivers:
             receiver.hurry()
         self.wait(self._is_quiet, "coming to rest", PATIENCE)
