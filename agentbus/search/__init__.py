@@ -1,1 +1,0 @@
-"""Text search behind one interface."""
