@@ -18,10 +18,10 @@ from tests.support.stdio import Adapter
 DIRECTORY = "AGENTBUS_HARNESS_DIR"
 HERE = Path(__file__).parent
 
-PROGRAMS: list[tuple[type[Program], str]] = [
-    (ClaudeCode, "@anthropic-ai/claude-code-*/claude"),
-    (Codex, "@openai/codex-*/vendor/*/bin/codex"),
-]
+PROGRAMS: dict[type[Program], str] = {
+    ClaudeCode: "@anthropic-ai/claude-code-*/claude",
+    Codex: "@openai/codex-*/vendor/*/bin/codex",
+}
 """With the place of the executable below `node_modules`; no node is needed to run them."""
 
 
@@ -63,15 +63,32 @@ def home() -> Iterator[Path]:
     shutil.rmtree(directory, ignore_errors=True)
 
 
-@pytest.fixture(params=PROGRAMS, ids=lambda param: param[0].application)
+def installed(kind: type[Program]) -> Path:
+    """The executable."""
+    below = Path(os.environ[DIRECTORY], "node_modules")
+    found = next(below.glob(PROGRAMS[kind]), None)
+    assert found is not None, f"there is no {below / PROGRAMS[kind]}"
+    return found
+
+
+@pytest.fixture(params=PROGRAMS, ids=lambda kind: kind.application)
 def program(request: pytest.FixtureRequest, home: Path, model: Model) -> Program:
     """Each program in turn."""
-    kind, place = request.param
-    below = Path(os.environ[DIRECTORY], "node_modules")
-    found = next(below.glob(place), None)
-    assert found is not None, f"there is no {below / place}"
-    made: Program = kind(found, home, model)
-    return made
+    kind: type[Program] = request.param
+    return kind(installed(kind), home, model)
+
+
+@pytest.fixture
+def codex(home: Path, model: Model) -> Codex:
+    """For what it alone does."""
+    return Codex(installed(Codex), home, model)
+
+
+@pytest.fixture
+def claude() -> Iterator[ClaudeCode]:
+    """For a conversation with the other program: with a home and a model of its own."""
+    with Model() as model, tempfile.TemporaryDirectory(prefix="ab-", dir="/tmp") as home:
+        yield ClaudeCode(installed(ClaudeCode), Path(home), model)
 
 
 @pytest.fixture

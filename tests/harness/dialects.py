@@ -32,10 +32,11 @@ class Question(msgspec.Struct, frozen=True):
 
 
 class Call(msgspec.Struct, frozen=True):
-    """A tool that the model calls."""
+    """A tool that the model calls: of the bus, or of the harness itself."""
 
     tool: str
     arguments: dict[str, Any]
+    of_bus: bool = True
 
 
 class Reply(msgspec.Struct, frozen=True):
@@ -119,7 +120,8 @@ class Anthropic:
         if reply.text:
             yield {"type": "text", "text": ""}, {"type": "text_delta", "text": reply.text}
         for call in reply.calls:
-            name, use = self.prefix + call.tool, _identifier("toolu")
+            name = self.prefix + call.tool if call.of_bus else call.tool
+            use = _identifier("toolu")
             arguments = json.dumps(call.arguments)
             yield (
                 {"type": "tool_use", "id": use, "name": name, "input": {}},
@@ -132,17 +134,23 @@ class Responses:
 
     path = "/v1/responses"
     namespace = f"mcp__{SERVER}"
+    subagents = "multi_agent_v1"
+    """The namespace of the tools for subagents, the only ones of its own that tests call."""
 
     def read(self, body: dict[str, Any]) -> Question:
         """MCP tools come in a namespace, one for each server."""
         spaces = [tool for tool in body.get("tools", []) if tool.get("name") == self.namespace]
-        kind = "function_call_output"
-        items = reversed(body["input"])
-        outputs = list(itertools.takewhile(lambda item: item.get("type") == kind, items))
+        asked = list(itertools.takewhile(self._is_asked, reversed(body["input"])))
+        outputs = [item for item in reversed(asked) if item["type"] == "function_call_output"]
         return Question(
             [tool["name"] for space in spaces for tool in space["tools"]],
-            [_text(item["output"]) for item in reversed(outputs)],
+            [_text(item["output"]) for item in outputs],
         )
+
+    @staticmethod
+    def _is_asked(item: dict[str, Any]) -> bool:
+        """Rather than said by the model."""
+        return item["type"] != "function_call" and item.get("role") != "assistant"
 
     def write(self, body: dict[str, Any], reply: Reply) -> Events:
         """A response, item by item."""
@@ -177,7 +185,7 @@ class Responses:
                 "type": "function_call",
                 "id": _identifier("fc"),
                 "call_id": _identifier("call"),
-                "namespace": self.namespace,
+                "namespace": self.namespace if call.of_bus else self.subagents,
                 "name": call.tool,
                 "arguments": json.dumps(call.arguments),
                 "status": "completed",

@@ -41,6 +41,10 @@ class Turn:
         """The model calls a tool of the bus."""
         self._reply.put(Reply(calls=(Call(tool, arguments),)))
 
+    def call_own(self, tool: str, **arguments: Any) -> None:
+        """The model calls a tool that the harness brings."""
+        self._reply.put(Reply(calls=(Call(tool, arguments, of_bus=False),)))
+
     def say(self, text: str) -> None:
         """The model says something and is done."""
         self._reply.put(Reply(text))

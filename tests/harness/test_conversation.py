@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 from collections.abc import Callable
 
 import psutil
@@ -11,8 +13,8 @@ import pytest
 from agentbus.adapter.core import SHOWN_KIB
 from agentbus.adapter.tools import INSTRUCTIONS
 from agentbus.config import KIB
-from tests.harness.programs import Program, Server
-from tests.harness.talk import contents, exchange, impatient
+from tests.harness.programs import ClaudeCode, Codex, Program, Server
+from tests.harness.talk import contents, exchange, impatient, next_message
 from tests.support.daemon import Daemon, wait
 from tests.support.stdio import Adapter
 
@@ -143,3 +145,56 @@ def test_a_call_that_the_program_gives_up_takes_no_message_with_it(
         assert contents(turn) == ["late"]
         turn.say("done")
         assert harness.ends() == 0
+
+
+def test_its_adapter_ends_when_the_program_is_killed(program: Program, server: Server) -> None:
+    with program.begin(server) as harness:
+        harness.turn().call("recv", wait_seconds=50)
+        (adapter,) = harness.adapters()
+        os.kill(harness.pid, signal.SIGKILL)
+        assert wait(lambda: not adapter.is_running(), 2)
+
+
+def test_a_subagent_of_codex_is_a_child_of_its_session(
+    codex: Codex, server: Server, other: Adapter
+) -> None:
+    with codex.begin(server) as harness:
+        harness.turn().call("whoami")
+        harness.turn().call_own("spawn_agent", message="Say hello.")
+        turns = [harness.turn(), harness.turn()]
+        parent, child = sorted(turns, key=lambda turn: not turn.results)
+        child.call("send", channel="general", content="from the child")
+        harness.turn().say("said")
+        message = next_message(other)
+        assert (message["session"], message["child"]) == (
+            harness.session,
+            parent.result["agent_id"],
+        )
+        parent.call("recv", wait_seconds=30)
+        turn = harness.turn()
+        assert contents(turn) == ["from the child"]
+        turn.say("done")
+        assert harness.ends() == 0
+
+
+def test_two_programs_talk_with_each_other(
+    claude: ClaudeCode, codex: Codex, server: Server
+) -> None:
+    with claude.begin(server) as asking, codex.begin(server) as answering:
+        answering.turn().call("whoami")
+        turn = answering.turn()
+        assert turn.result["session"] == answering.session
+        asking.turn().call("send", channel="general", content="What is the answer?")
+        asked = asking.turn()
+        asked.call("recv", wait_seconds=30)
+        turn.call("recv", wait_seconds=30)
+        turn = answering.turn()
+        assert contents(turn) == ["What is the answer?"]
+        turn.call("send", channel="general", content="42", reply_to=asked.result["message_id"])
+        turn = answering.turn()
+        reply = asking.turn()
+        assert contents(reply) == ["42"]
+        assert reply.result["messages"][0]["session"] == answering.session
+        reply.say("done")
+        turn.say("done")
+        assert (asking.ends(), answering.ends()) == (0, 0)
