@@ -11,8 +11,11 @@ from tests.support.simulation.processes import Process
 from tests.support.simulation.world import World
 
 CHANNEL: Final = "general"
-STEPS: Final = 24
-"""A message takes fewer from the call of send until it is handed off, whatever the seed."""
+STEPS: Final = 32
+"""About what a message takes from the call of send until it is handed off."""
+
+PATIENCE: Final = 15.0
+"""Virtual seconds for an answer: none may have to wait for a timeout of the bus."""
 
 PROCESSES: Final = ("writer", "gateway", "projector", "redis", "supervisor", "sender", "receiver")
 
@@ -65,7 +68,7 @@ def test_a_message_survives_a_kill_at_any_step_of_its_way(name):
             answers = insist(world, "during")
             skip(world, steps)
             find(world, name).kill()
-            world.wait(lambda answers=answers: bool(answers), "the answer", 60)
+            world.wait(lambda answers=answers: bool(answers), "the answer", PATIENCE)
             send(world, "after")
             world.settle()
             stored = [row.message_id for row in world.truth.streams[CHANNEL]]
@@ -122,5 +125,5 @@ def test_an_orderly_stop_is_not_undone_before_somebody_wants_the_daemon():
 
 
 def wait_for(world: World, answers: list[Result]) -> list[Result]:
-    world.wait(lambda: bool(answers), "the answer", 60)
+    world.wait(lambda: bool(answers), "the answer", PATIENCE)
     return answers
