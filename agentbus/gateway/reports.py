@@ -95,10 +95,11 @@ class Reports:
         return known
 
     def _require_possible(self, feed: Feed, value: int) -> None:
-        top = max(feed.delivery.stream.top, feed.delivery.pushed)
-        if value > top and self._condition.ready:
+        """While the tops are not known only the writer can tell, who passes such reports over."""
+        if self._condition.ready and not feed.delivery.could_have(value):
             raise InvalidArgument(
-                f"position {value} of channel {feed.info.channel} was reported, its newest is {top}"
+                f"position {value} of channel {feed.info.channel!r} was reported as handed off, "
+                "but the channel has not come to it yet"
             )
 
     def _move(self, batch: _Batch, known: list[tuple[Feed, Seq]]) -> None:

@@ -275,6 +275,16 @@ def test_what_retention_removed_comes_as_a_gap() -> None:
     assert [message["seq"] for message in note["messages"]] == [6, 7, 8, 9]
 
 
+def test_after_everything_was_removed_the_next_message_comes_with_its_gap() -> None:
+    rig = Rig()
+    rig.project(top(1, 0, count=0, oldest=0))
+    connection, _ = rig.member(1, info(1, position=2))
+    rig.show(8, 8)
+    rig.read(entries(8, 8))
+    (note,) = rig.notes(connection, "deliver")
+    assert (note["gaps"][0]["lost"], note["through"]) == (5, 8)
+
+
 # ---- epochs and readiness
 
 

@@ -98,6 +98,17 @@ def test_what_an_older_gateway_delivered_is_believed_until_the_tops_are_known() 
     assert rig.delivered(connection) == [8, 9]
 
 
+def test_what_retention_removed_after_it_was_handed_off_may_still_be_reported() -> None:
+    rig = Rig()
+    rig.restart_writer(welcome=False)
+    rig.welcome(general=9)
+    rig.project(top(1, 0, count=0, oldest=0))
+    connection, attachment = rig.member(1, info(1, position=3))
+    report(rig, connection, attachment, (1, 9))
+    rig.sleep(0.03)
+    assert rig.frame(Report).positions == [(1, 9)]
+
+
 def test_an_epoch_that_is_over_is_stale() -> None:
     rig = Rig()
     connection, attachment = rig.member(1)
