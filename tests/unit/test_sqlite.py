@@ -66,9 +66,11 @@ def test_a_directory_that_is_not_there_is_a_storage_failure(tmp_path: Path) -> N
 
 
 def test_a_file_that_cannot_have_a_wal_is_refused() -> None:
-    with closing(sqlite3.connect(":memory:", factory=Connection)) as connection:
-        with pytest.raises(StorageFailed, match="local disk"):
-            sqlite._configure(connection, "full")
+    with (
+        closing(sqlite3.connect(":memory:", factory=Connection)) as connection,
+        pytest.raises(StorageFailed, match="local disk"),
+    ):
+        sqlite._configure(connection, "full")
 
 
 @pytest.mark.parametrize(("synchronous", "value"), [("full", 2), ("normal", 1)])
