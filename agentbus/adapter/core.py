@@ -238,14 +238,13 @@ class AdapterCore:
         was_ready = self._link.ready
         try:
             incoming = self._link.feed(data, now)
+            if self._link.ready and not was_ready:
+                self._sessions.link_ready()
+            for each in incoming:
+                self._take(each, now)
         except InternalError:
             self._lost(now)
             self._link.broken(now)
-            return
-        if self._link.ready and not was_ready:
-            self._sessions.link_ready()
-        for each in incoming:
-            self._take(each, now)
 
     def _take(self, incoming: Incoming, now: float) -> None:
         match incoming:

@@ -209,6 +209,13 @@ def test_a_daemon_that_talks_nonsense_is_left(world, nonsense):
     assert world.connects == 2
 
 
+def test_a_daemon_whose_messages_are_none_is_left(world):
+    world.deliver("x", messages=[{"content": "no place"}])
+    world.pass_time(1)
+    assert world.connects == 2
+    assert world.now_result("recv") == NOTHING
+
+
 # sessions
 
 
