@@ -66,7 +66,7 @@ class Model:
     def __init__(self) -> None:
         self.turns: queue.Queue[Turn | None] = queue.Queue()
         self.strangers: list[str] = []
-        """Hosts that were asked for besides."""
+        """Who else was asked for: hosts and ports, or addresses."""
         self.log: list[tuple[str, dict[str, Any]]] = []
         """Path and body of all requests."""
         self._server = _Server(self)
@@ -85,12 +85,6 @@ class Model:
     def url(self) -> str:
         """Where it is."""
         return f"http://127.0.0.1:{self._server.server_port}"
-
-    def turn(self) -> Turn:
-        """The next one of the conversation."""
-        turn = self.turns.get(timeout=BOUND)
-        assert turn is not None, "the harness has ended"
-        return turn
 
     def answer(self, dialect: Dialect, body: dict[str, Any]) -> Events:
         """Waits for the test where the conversation goes on; others it tells nothing of."""

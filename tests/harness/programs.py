@@ -17,6 +17,7 @@ import sys
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import ClassVar
 
@@ -25,6 +26,7 @@ import psutil
 
 from tests.harness.dialects import SERVER
 from tests.harness.model import BOUND, Model, Turn
+from tests.support.daemon import wait
 
 ADAPTER = (sys.executable, "-m", "agentbus", "mcp")
 PROMPT = "Talk with the others."
@@ -212,7 +214,8 @@ class Conversation:
         self._process.kill()
         self._process.wait()
         for each in family:
-            each.kill()
+            with suppress(psutil.NoSuchProcess):
+                each.kill()
         psutil.wait_procs(family, BOUND)
         self._reader.join()
         assert self._process.stdout is not None
@@ -225,27 +228,31 @@ class Conversation:
 
     @property
     def session(self) -> str:
-        """The conversation's id, which is known from its first turn on."""
+        """The conversation's id, which it tells when it starts."""
+        assert wait(lambda: self._session() is not None), "no id was told"
+        return self._session() or ""
+
+    def _session(self) -> str | None:
         told = (json.loads(line) for line in self.output if line.startswith("{"))
         key = self.program.session_key
-        session: str = next(document[key] for document in told if key in document)
-        return session
+        return next((document[key] for document in told if key in document), None)
 
     def adapters(self) -> list[psutil.Process]:
         """The `agentbus mcp` processes under it."""
         return [each for each in self._family() if "mcp" in each.cmdline()]
 
     def _family(self) -> list[psutil.Process]:
-        try:
-            return psutil.Process(self.pid).children(recursive=True)
-        except psutil.NoSuchProcess:
-            return []
+        with suppress(psutil.NoSuchProcess):
+            return list(psutil.Process(self.pid).children(recursive=True))
+        return []
 
     def turn(self) -> Turn:
         """What its model is asked next."""
-        return self.program.model.turn()
+        turn = self.program.model.turns.get(timeout=BOUND)
+        assert turn is not None, f"the program has ended: {''.join(self.output[-20:])}"
+        return turn
 
     def ends(self) -> int:
         """Waits for its end; the exit code."""
-        assert self.program.model.turns.get(timeout=BOUND) is None
+        assert self.program.model.turns.get(timeout=BOUND) is None, "the model is asked again"
         return self._process.wait(BOUND)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import psutil
 
 from tests.harness.model import Turn
 from tests.harness.programs import Conversation, Server
@@ -38,6 +39,14 @@ def exchange(harness: Conversation, turn: Turn, other: Adapter, text: str) -> Tu
     turn = harness.turn()
     assert contents(turn) == [answer]
     return turn
+
+
+def is_gone(process: psutil.Process) -> bool:
+    """Whether it has ended; that it is not reaped is the affair of whoever is its parent now."""
+    try:
+        return process.status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
 
 
 def impatient(server: Server) -> Server:
