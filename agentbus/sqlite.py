@@ -228,7 +228,12 @@ def _refuse_foreign(connection: Connection, application_id: int) -> None:
 
 def _configure(connection: Connection, synchronous: Literal["full", "normal"]) -> None:
     connection.execute(f"PRAGMA page_size={PAGE_BYTES}")
-    connection.execute("PRAGMA journal_mode=WAL")
+    mode = connection.execute("PRAGMA journal_mode=WAL").fetchone()[0]
+    if mode != "wal":
+        raise StorageFailed(
+            f"{connection.path} is on a file system where SQLite cannot keep a write-ahead log; "
+            "choose a data_directory on a local disk"
+        )
     connection.execute(f"PRAGMA synchronous={synchronous}")
     if synchronous == "full":
         # Without effect but on macOS, where fsync alone leaves data in the drive's cache.

@@ -216,7 +216,7 @@ class Load:
                     connection.heartbeat()
             if now - tick >= 1:
                 rate = (self.accepted - shown) / (now - tick)
-                print(f"{rate:.0f}", file=sys.stderr, flush=True)
+                print(f"{rate:.0f}", flush=True)
                 tick, shown = now, self.accepted
 
     def _turn(self, timeout: float, *, sending: bool) -> None:
@@ -248,10 +248,10 @@ class Load:
 
 
 def main() -> int:
-    """Reads the spec from the first argument, writes the result to stdout, rates to stderr."""
+    """Reads the spec from the first argument, writes rates, then the result, as lines."""
     spec = msgspec.json.decode(sys.argv[1], type=Spec)
     result = Load(spec).run()
-    sys.stdout.buffer.write(msgspec.json.encode(result))
+    print(msgspec.json.encode(result).decode())
     return 0
 
 

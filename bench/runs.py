@@ -6,10 +6,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import msgspec
 
 from bench.load import Result, Spec
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 class Plan(msgspec.Struct, frozen=True):
@@ -38,17 +41,14 @@ def run_load(spec: Spec, plan: Plan, name: str) -> Result:
     """The load in a process of its own, its rates shown while it runs."""
     command = [sys.executable, "-m", "bench.load", msgspec.json.encode(spec).decode()]
     with subprocess.Popen(
-        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        command, cwd=ROOT, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE
     ) as process:
         assert process.stdout is not None
-        assert process.stderr is not None
         began = time.monotonic()
-        said = []
-        for line in process.stderr:
-            said.append(line)
+        line = b""
+        for line in process.stdout:
             if line.strip().isdigit():
-                plan.say(f"{name}: {time.monotonic() - began:3.0f} s, {line.strip()} accepted/s")
-        output = process.stdout.read()
+                plan.say(f"{name}: {time.monotonic() - began:3.0f} s, {int(line)} accepted/s")
     if process.returncode != 0:
-        raise RuntimeError(f"the load failed:\n{''.join(said[-20:])}")
-    return msgspec.json.decode(output, type=Result)
+        raise RuntimeError("the load failed; what it said is above")
+    return msgspec.json.decode(line, type=Result)

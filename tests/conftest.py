@@ -22,9 +22,6 @@ settings.register_profile(
 settings.register_profile("nightly", max_examples=2000, deadline=None)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "dev"))
 
-collect_ignore = [] if os.environ.get("AGENTBUS_HARNESS") else ["harness"]
-"""Real harness programs are opt-in: `tox -e harness`."""
-
 
 @pytest.fixture(scope="session", autouse=True)
 def _nobodys_home() -> Iterator[None]:

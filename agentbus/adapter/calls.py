@@ -12,16 +12,17 @@ lost connection is no answer: what was asked is asked again.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 
 from agentbus.adapter import results
+from agentbus.adapter.answers import Answers, Handoff
 from agentbus.adapter.inbox import Batch
 from agentbus.adapter.link import Link
 from agentbus.adapter.operations import Operation, whoami
-from agentbus.adapter.sessions import Session, Sessions
+from agentbus.adapter.session import Session
+from agentbus.adapter.sessions import Sessions
 from agentbus.client.connection import Answer
 from agentbus.errors import AgentbusError, Recovering, StaleAttachment, Unavailable
 from agentbus.wire.rpc import HeartbeatParams, HeartbeatResult
@@ -76,31 +77,13 @@ class Call(msgspec.Struct, eq=False):
     sync_by: float = 0.0
 
 
-class Handoff(msgspec.Struct, frozen=True, eq=False):
-    """What a recv has taken for its result, until the result is written or not."""
-
-    session: Session
-    batch: Batch
-
-
-class _Answers(Protocol):
-    def __call__(self, call: int, structured: bytes, handoff: Handoff | None = None) -> None: ...
-
-
 class Calls:
     """All calls under way; `run` after every event lets each go as far as it can."""
 
-    def __init__(
-        self,
-        link: Link,
-        sessions: Sessions,
-        answer: _Answers,
-        fail: Callable[[int, AgentbusError], None],
-    ) -> None:
+    def __init__(self, link: Link, sessions: Sessions, answers: Answers) -> None:
         self._link = link
         self._sessions = sessions
-        self._answer = answer
-        self._fail = fail
+        self._answers = answers
         self._requests: dict[int, Call] = {}
         self._closing = False
         self.open: dict[int, Call] = {}
@@ -175,7 +158,7 @@ class Calls:
         match call.wish:
             case Who():
                 del self.open[call.number]
-                self._answer(call.number, whoami(call.session))
+                self._answers.answer(call.number, whoami(call.session))
             case Receive():
                 self._receive(call, call.wish, now)
             case Operation() as operation:
@@ -203,7 +186,7 @@ class Calls:
     def _operated(self, call: Call, operation: Operation, answer: Answer, now: float) -> None:
         if answer.result is not None:
             del self.open[call.number]
-            self._answer(call.number, operation.result(call.session, answer.result))
+            self._answers.answer(call.number, operation.result(call.session, answer.result))
         elif isinstance(answer.error, Recovering | Unavailable | StaleAttachment):
             self._again(call, answer.error, now)
         elif answer.error is not None:
@@ -225,19 +208,19 @@ class Calls:
                 reason=error.reason,
                 retry_after_ms=error.retry_after_ms,
             )
-        self._fail(call.number, error)
+        self._answers.fail(call.number, error)
 
     # recv
 
     def _receive(self, call: Call, wish: Receive, now: float) -> None:
         session = call.session
-        self._sessions.renew(session, now)
+        self._sessions.reports.renew(session, now)
         batch = session.inbox.take(wish.limit, wish.ceiling - results.FRAME)
         if batch.entries:
             self.remove(call.number)
             more = len(session.inbox) > 0
             shown = results.received(batch, wish.ceiling, more=more)
-            self._answer(call.number, shown, Handoff(session, batch))
+            self._answers.answer(call.number, shown, Handoff(session, batch))
         elif wish.until > now:
             return
         elif call.synced:
@@ -272,7 +255,7 @@ class Calls:
     def _receive_nothing(self, call: Call) -> None:
         self.remove(call.number)
         more = not call.session.released and len(call.session.inbox) > 0
-        self._answer(call.number, results.received(Batch([]), 0, more=more))
+        self._answers.answer(call.number, results.received(Batch([]), 0, more=more))
 
     # time
 

@@ -1,8 +1,7 @@
 """The adapter without IO: what the harness and the daemon say in, what to write and do out.
 
-Delivery is decided here: a recv takes messages from its session's inbox into a line; when the shell
-says that the last byte of the line is out, they are handed off, and that is reported to the daemon
-in the same breath. A line taken back, or a call cancelled before it had one, puts them back.
+It composes: `wire.mcp` speaks with the harness, `link` with the daemon, `sessions` holds claims and
+inboxes, `calls` what the agent has asked for, `answers` what is on its way to it.
 """
 
 from __future__ import annotations
@@ -12,7 +11,8 @@ from typing import Final, assert_never
 import msgspec
 
 from agentbus.adapter import arguments, tools
-from agentbus.adapter.calls import Calls, Handoff, Receive, Who
+from agentbus.adapter.answers import Answers
+from agentbus.adapter.calls import Calls, Receive, Who
 from agentbus.adapter.events import (
     Asked,
     DaemonClosed,
@@ -28,10 +28,8 @@ from agentbus.adapter.events import (
     StdinData,
     StdoutBroken,
     WakeAt,
-    Withdraw,
     Withdrawn,
     Woke,
-    WriteStdout,
 )
 from agentbus.adapter.identity import CLAUDE, CODEX, Given, Identity, Project, application_of
 from agentbus.adapter.link import Link
@@ -41,8 +39,7 @@ from agentbus.client.connection import Answer, Incoming, Note
 from agentbus.config import KIB, Settings
 from agentbus.errors import AgentbusError, InternalError
 from agentbus.model.ports import Instant, Tokens
-from agentbus.wire.mcp import Cancelled, Greeted, Line, McpServer, Say, ToolCall
-from agentbus.wire.mcp.responses import ServerInfo
+from agentbus.wire.mcp import Cancelled, Greeted, McpServer, Say, ServerInfo, ToolCall
 from agentbus.wire.rpc import DeliverNote, EpochNote, StoppingNote
 
 LEAVE_SECONDS: Final = 1.0
@@ -76,13 +73,9 @@ class AdapterCore:
         self._identity = Identity(launch.given)
         self._link = Link(self._effects)
         self._sessions = Sessions(self._link, launch.given.agent, launch.project)
-        self._calls = Calls(self._link, self._sessions, self._answer, self._fail)
+        self._answers = Answers(self._mcp, self._sessions.reports, self._effects)
+        self._calls = Calls(self._link, self._sessions, self._answers)
         self._fixed = launch.given.application is not None and launch.given.session is not None
-        self._lines: dict[int, tuple[int, ...]] = {}
-        self._written_with: dict[int, int] = {}
-        self._unwanted: dict[int, None] = {}
-        self._handoffs: dict[int, Handoff] = {}
-        self._written = 0
         self._leave_at: float | None = None
         self._left = False
 
@@ -101,7 +94,7 @@ class AdapterCore:
     def _turn(self, now: float) -> list[Effect]:
         self._calls.run(now)
         if self._leave_at is not None and not self._left:
-            idle = not self._calls.open and not self._lines
+            idle = not self._calls.open and not self._answers.unwritten
             if idle or self._leave_at <= now:
                 self._leave()
         wake = self._next_time(now)
@@ -128,9 +121,9 @@ class AdapterCore:
             case StdoutBroken() | Asked():
                 self._leave()
             case Flushed():
-                self._flushed(event.token)
+                self._answers.flushed(event.token)
             case Withdrawn():
-                self._withdrawn(event.token)
+                self._answers.withdrawn(event.token)
             case Woke():
                 self._woke(now)
             case (
@@ -156,7 +149,7 @@ class AdapterCore:
             return
         self._left = True
         for line in self._mcp.close():
-            self._write(line)
+            self._answers.write(line)
         self._effects.append(Exit(0))
 
     # the harness
@@ -165,11 +158,12 @@ class AdapterCore:
         for event in self._mcp.feed(data):
             match event:
                 case Say():
-                    self._write(event.line)
+                    self._answers.write(event.line)
                 case ToolCall():
                     self._called(event, now)
                 case Cancelled():
-                    self._cancelled(event.call)
+                    self._calls.remove(event.call)
+                    self._answers.cancelled(event.call)
                 case Greeted():
                     self._expect(event.client, now)
                 case _:
@@ -187,13 +181,13 @@ class AdapterCore:
             session = self._sessions.want(self._identity.caller(call.client, call.meta), now)
             wish = self._wish(call.name, given, now)
         except AgentbusError as error:
-            self._fail(call.call, error)
+            self._answers.fail(call.call, error)
             return
         problem = self._link.wanted(now)
         if problem is None:
             self._calls.add(call.call, session, wish, now)
         else:
-            self._fail(call.call, problem)
+            self._answers.fail(call.call, problem)
 
     def _wish(self, tool: str, given: Arguments, now: float) -> Operation | Receive | Who:
         ceiling = self._ceiling(given.pop("max_kib", None))
@@ -215,72 +209,6 @@ class AdapterCore:
             return int(max_kib) * KIB
         shown = SHOWN_KIB.get(application_of(self._identity.client), SHOWN_KIB_ELSEWHERE)
         return min(shown, self._settings.result_default_kib) * KIB
-
-    def _cancelled(self, call: int) -> None:
-        token = self._written_with.get(call)
-        if token is None:
-            self._calls.remove(call)
-            self._give_up([call])
-            return
-        self._unwanted[call] = None
-        unsent = [each for each in self._effects if _writes(each, token)]
-        if unsent:
-            self._effects.remove(unsent[0])
-            self._withdrawn(token)
-        else:
-            self._effects.append(Withdraw(token))
-
-    def _give_up(self, calls: list[int]) -> None:
-        """They get no answer: what was taken for it goes back."""
-        line = None
-        for call in calls:
-            self._unwanted.pop(call, None)
-            handoff = self._handoffs.pop(call, None)
-            if handoff is not None:
-                handoff.session.inbox.restore(handoff.batch)
-            line = self._mcp.abandon(call)
-        if line is not None:
-            self._write(line)
-
-    # answers
-
-    def _answer(self, call: int, structured: bytes, handoff: Handoff | None = None) -> None:
-        if handoff is not None:
-            self._handoffs[call] = handoff
-        line = self._mcp.answer(call, structured)
-        if line is not None:
-            self._write(line)
-
-    def _fail(self, call: int, error: AgentbusError) -> None:
-        line = self._mcp.fail(call, error)
-        if line is not None:
-            self._write(line)
-
-    def _write(self, line: Line) -> None:
-        self._written += 1
-        self._lines[self._written] = line.calls
-        for call in line.calls:
-            self._written_with[call] = self._written
-        self._effects.append(WriteStdout(line.data, self._written))
-
-    def _flushed(self, token: int) -> None:
-        """The one place where something counts as delivered."""
-        calls = self._lines.pop(token, ())
-        for call in calls:
-            del self._written_with[call]
-            self._unwanted.pop(call, None)
-            handoff = self._handoffs.pop(call, None)
-            if handoff is not None:
-                handoff.session.inbox.hand_off(handoff.batch)
-                self._sessions.report(handoff.session)
-        self._mcp.settle(calls)
-
-    def _withdrawn(self, token: int) -> None:
-        """No byte of the line is out; the other calls of a batch are answered by another line."""
-        calls = self._lines.pop(token, ())
-        for call in calls:
-            del self._written_with[call]
-        self._give_up([call for call in calls if call in self._unwanted])
 
     # the daemon
 
@@ -310,14 +238,13 @@ class AdapterCore:
         was_ready = self._link.ready
         try:
             incoming = self._link.feed(data, now)
+            if self._link.ready and not was_ready:
+                self._sessions.link_ready()
+            for each in incoming:
+                self._take(each, now)
         except InternalError:
             self._lost(now)
             self._link.broken(now)
-            return
-        if self._link.ready and not was_ready:
-            self._sessions.link_ready()
-        for each in incoming:
-            self._take(each, now)
 
     def _take(self, incoming: Incoming, now: float) -> None:
         match incoming:
@@ -332,7 +259,3 @@ class AdapterCore:
                 self._link.stopping(note)
             case _:
                 pass
-
-
-def _writes(effect: Effect, token: int) -> bool:
-    return isinstance(effect, WriteStdout) and effect.token == token

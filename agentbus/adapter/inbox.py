@@ -1,14 +1,7 @@
 """The prefetch buffer of one session: what was pushed to us and not yet shown to the agent.
 
-An entry is a message, or a notice that retention or expiry left in its place. In its subscription's
-stream it goes
-
-    buffered ──take──▶ writing ──hand_off──▶ handed ──(all before it handed)──▶ settled
-        ▲                 │
-        └─────restore─────┘     a cancelled call, a write that failed
-
-and only what is settled is reported, since a report covers everything up to its position: what was
-handed out of turn (an earlier recv was cancelled) waits for those before it.
+Entries leave it in the order of their arrival, over all subscriptions; what becomes of each is its
+subscription's (`stream`).
 
 A new epoch voids what is buffered; the daemon sends it again, from the durable cursor on. What is
 settled, handed or still being written stays known, so that it is dropped when it comes again, and
@@ -19,29 +12,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Final
 
 import msgspec
 
+from agentbus.adapter.stream import Entry, Stream
+from agentbus.errors import InternalError
 from agentbus.wire.rpc import DeliverNote, Expired, Gap, Subscription
-
-State = Literal["buffered", "writing", "handed"]
-
-
-class Entry(msgspec.Struct, eq=False):
-    """`seq` is its place in the stream, `position` what to report after it: own messages that
-    followed it are passed along. `order` is the order of arrival, over all subscriptions."""
-
-    order: int
-    subscription: int
-    channel: str
-    seq: int
-    position: int
-    message: bytes | None
-    gaps: list[Gap]
-    expired: list[Expired]
-    size: int
-    state: State = "buffered"
 
 
 class Batch(msgspec.Struct, frozen=True, eq=False):
@@ -56,20 +33,6 @@ class _Position(msgspec.Struct):
     seq: int
 
 
-class _Stream(msgspec.Struct, eq=False):
-    """One subscription. `settled` >= `reported` >= `confirmed` in the present epoch."""
-
-    channel: str
-    settled: int
-    reported: int
-    confirmed: int
-    unsettled: deque[Entry] = msgspec.field(default_factory=deque)
-    ahead: dict[int, None] = msgspec.field(default_factory=dict)
-    """Places beyond `settled` that were handed, of an earlier epoch."""
-    farewell: Literal["no", "owed", "said"] = "no"
-    """Whether the expiry of the cursor was handed off, and that was reported."""
-
-
 _position: Final = msgspec.json.Decoder(_Position)
 _encode: Final = msgspec.json.encode
 
@@ -80,7 +43,7 @@ class Inbox:
     def __init__(self) -> None:
         self._epoch: str | None = None
         self._buffer: deque[Entry] = deque()
-        self._streams: dict[int, _Stream] = {}
+        self._streams: dict[int, Stream] = {}
         self._strays: dict[tuple[int, int], Entry] = {}
         """Being written, taken in an earlier epoch, with earlier ones of the stream unsettled."""
         self._retired: dict[int, None] = {}
@@ -113,7 +76,9 @@ class Inbox:
         stream.confirmed = max(stream.confirmed, position)
         stream.reported = max(stream.reported, position)
         if stream.settled < position:
-            self._pass(stream, position)
+            for entry in stream.leap(position):
+                if entry.state == "buffered":
+                    self._buffer.remove(entry)
 
     def unsubscribed(self, channel: str) -> None:
         """The agent has left the channel; what it holds of it is void."""
@@ -130,23 +95,7 @@ class Inbox:
         self._epoch = epoch
         self._buffer.clear()
         for key, stream in self._streams.items():
-            stream.reported = stream.confirmed
-            if stream.farewell == "said":
-                stream.farewell = "owed"
-            self._keep_started(key, stream)
-
-    def _keep_started(self, subscription: int, stream: _Stream) -> None:
-        kept: deque[Entry] = deque()
-        broken = False
-        for entry in stream.unsettled:
-            broken = broken or entry.state == "buffered"
-            if not broken:
-                kept.append(entry)
-            elif entry.state == "handed":
-                stream.ahead[entry.seq] = None
-            elif entry.state == "writing":
-                self._strays[subscription, entry.seq] = entry
-        stream.unsettled = kept
+            self._strays.update({(key, entry.seq): entry for entry in stream.void()})
 
     def deliver(self, note: DeliverNote) -> None:
         """What the daemon pushed; of another epoch it is nothing."""
@@ -160,25 +109,24 @@ class Inbox:
         expired = note.expired if stream.farewell == "no" else []
         if gaps or expired:
             self._mark(note, stream, gaps, expired)
-        self._advance(stream, note.through)
+        stream.advance(note.through)
 
-    def _message(self, subscription: int, stream: _Stream, message: bytes, gaps: list[Gap]) -> bool:
+    def _message(self, subscription: int, stream: Stream, message: bytes, gaps: list[Gap]) -> bool:
         """Whether the message is new; `gaps` then go with it."""
-        seq = _position.decode(message).seq
-        last = stream.unsettled[-1].seq if stream.unsettled else stream.settled
-        if seq <= last:
+        seq = _place(message)
+        if stream.is_known(seq):
             return False
         size = len(message) + 1 + _size(gaps)
         entry = self._entry(subscription, stream, seq, message, gaps, [], size)
         if seq in stream.ahead:
             entry.state = "handed"
-            self._settle(stream)
+            stream.settle()
             return False
         self._buffer.append(entry)
         return True
 
     def _mark(
-        self, note: DeliverNote, stream: _Stream, gaps: list[Gap], expired: list[Expired]
+        self, note: DeliverNote, stream: Stream, gaps: list[Gap], expired: list[Expired]
     ) -> None:
         position = max([note.through, *(each.position for each in expired)])
         size = _size(gaps) + _size(expired)
@@ -188,7 +136,7 @@ class Inbox:
     def _entry(
         self,
         subscription: int,
-        stream: _Stream,
+        stream: Stream,
         seq: int,
         message: bytes | None,
         gaps: list[Gap],
@@ -201,15 +149,6 @@ class Inbox:
         )
         stream.unsettled.append(entry)
         return entry
-
-    @staticmethod
-    def _advance(stream: _Stream, through: int) -> None:
-        """Positions without a message for us go with the last message before them."""
-        if stream.unsettled:
-            last = stream.unsettled[-1]
-            last.position = max(last.position, through)
-        else:
-            stream.settled = max(stream.settled, through)
 
     # what the agent gets
 
@@ -254,7 +193,7 @@ class Inbox:
                 continue
             if stray:
                 self._handed_elsewhere(stream, entry.seq)
-            self._settle(stream)
+            stream.settle()
 
     def _forget_stray(self, entry: Entry) -> bool:
         key = (entry.subscription, entry.seq)
@@ -263,7 +202,7 @@ class Inbox:
         del self._strays[key]
         return True
 
-    def _handed_elsewhere(self, stream: _Stream, seq: int) -> None:
+    def _handed_elsewhere(self, stream: Stream, seq: int) -> None:
         """The agent has seen a copy of what is to come, or came meanwhile."""
         copies = [each for each in stream.unsettled if each.seq == seq]
         for copy in copies:
@@ -273,75 +212,51 @@ class Inbox:
         if not copies and seq > stream.settled:
             stream.ahead[seq] = None
 
-    @staticmethod
-    def _settle(stream: _Stream) -> None:
-        while stream.unsettled and stream.unsettled[0].state == "handed":
-            entry = stream.unsettled.popleft()
-            stream.settled = max(stream.settled, entry.position)
-            stream.ahead.pop(entry.seq, None)
-            if entry.expired:
-                stream.farewell = "owed"
-
     # what the daemon is told
 
     def report(self) -> list[tuple[int, int]]:
         """Positions that were not reported in this epoch; they count as reported from now on."""
         if self._epoch is None:
             return []
-        positions = []
-        for key, stream in self._streams.items():
-            if stream.settled > stream.reported or stream.farewell == "owed":
-                positions.append((key, stream.settled))
-                stream.reported = stream.settled
-                if stream.farewell == "owed":
-                    stream.farewell = "said"
-        return positions
+        found = ((key, stream.take_report()) for key, stream in self._streams.items())
+        return [(key, position) for key, position in found if position is not None]
 
     def confirm(self, positions: Iterable[tuple[int, int]]) -> None:
         """The daemon has committed these."""
         for key, position in positions:
             stream = self._streams.get(key)
-            if stream is None:
-                continue
-            stream.confirmed = max(stream.confirmed, position)
-            if stream.farewell == "said":
+            if stream is not None and stream.confirm(position):
                 self._drop(key)
 
     def unreport(self, positions: Iterable[tuple[int, int]]) -> None:
         """The daemon has not committed these: they are due again."""
         for key, _ in positions:
             stream = self._streams.get(key)
-            if stream is None:
-                continue
-            stream.reported = stream.confirmed
-            if stream.farewell == "said":
-                stream.farewell = "owed"
+            if stream is not None:
+                stream.forget_reports()
 
     def position(self, subscription: int) -> int | None:
         """The last confirmed position, None where nothing is known."""
         stream = self._streams.get(subscription)
         return None if stream is None else stream.confirmed
 
-    def _stream(self, subscription: int, channel: str, position: int) -> _Stream:
+    def _stream(self, subscription: int, channel: str, position: int) -> Stream:
         stream = self._streams.get(subscription)
         if stream is None:
-            stream = _Stream(channel, position, position, position)
+            stream = Stream(channel, position, position, position)
             self._streams[subscription] = stream
         return stream
-
-    def _pass(self, stream: _Stream, position: int) -> None:
-        """Somebody else has handed off up to `position`."""
-        passed = [entry for entry in stream.unsettled if entry.seq <= position]
-        for entry in passed:
-            stream.unsettled.remove(entry)
-            if entry.state == "buffered":
-                self._buffer.remove(entry)
-        stream.settled = position
-        stream.ahead = {seq: None for seq in stream.ahead if seq > position}
 
     def _drop(self, subscription: int) -> None:
         del self._streams[subscription]
         self._buffer = deque(each for each in self._buffer if each.subscription != subscription)
+
+
+def _place(message: bytes) -> int:
+    try:
+        return _position.decode(message).seq
+    except msgspec.MsgspecError as error:
+        raise InternalError(f"a message has no place in its channel: {error}") from error
 
 
 def _size(notices: Iterable[Gap | Expired]) -> int:

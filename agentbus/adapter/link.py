@@ -7,6 +7,7 @@
                  unreachable               idle         tried again later
     starting     started                   connecting   Connect
                  not started               idle         the error
+                 nothing for too long      connecting   Connect
     greeting     hello accepted            ready
                  hello refused             idle         Disconnect, the error
     any          closed                    idle         tried again at once
@@ -42,6 +43,9 @@ SILENCE_SECONDS: Final = 30.0
 
 FIRST_DELAY: Final = 0.02
 LONGEST_DELAY: Final = 1.0
+STARTING_SECONDS: Final = 60.0
+"""A starting daemon that has not reported for so long is looked for without its report."""
+
 LOOKING_SECONDS: Final = 5.0
 """Between looks whether somebody else has started a daemon that we may not start."""
 
@@ -138,12 +142,15 @@ class Link:
             self._give_up(error, now)
         elif self.may_start:
             self._move(State.STARTING)
+            self._due = now + STARTING_SECONDS
             self._effects.append(StartDaemon())
         else:
             self._rest(now, LOOKING_SECONDS)
 
     def started(self, error: AgentbusError | None, now: float) -> None:
         """The daemon that we started is ready, or could not start."""
+        if self.state is not State.STARTING:
+            return
         if error is None:
             self._connect()
         else:
@@ -176,7 +183,7 @@ class Link:
 
     def woke(self, now: float) -> None:
         """What is due is done."""
-        if self.state is State.IDLE and self._due is not None and self._due <= now:
+        if self._due is not None and self._due <= now:
             self._connect()
         elif self.state is State.READY and self._beat_at <= now:
             self._beat_at = now + HEARTBEAT_SECONDS

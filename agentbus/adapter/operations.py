@@ -8,7 +8,7 @@ from typing import Any, Final
 import msgspec
 
 from agentbus.adapter import results
-from agentbus.adapter.sessions import Session
+from agentbus.adapter.session import Session
 from agentbus.model.message import WIDEST_SEQ, Reference
 from agentbus.wire.rpc import (
     ChannelCreateParams,

@@ -1,139 +1,28 @@
-"""The sessions that this adapter holds or wants: claims, names, subscriptions, inboxes.
+"""The sessions of this adapter: registered, given back, told what is theirs.
 
-    state        event                           next
-    detached     link ready                      attaching    register
-    attaching    registered                      attached
-                 session_already_connected       refused      tried again until the other expires
-                 another retryable error         refused      tried again
-                 another error                   detached     `problem`
-    refused      its time                        attaching    register
-    attached     stale_attachment, not alive     attaching    register
-    any          link lost                       detached
-
-A session stays wanted until another root takes its place, so that it comes back by itself after a
-lost connection. Only subagents are given up for want of room.
+A session stays wanted until another root conversation takes its place, so that it comes back by
+itself after a lost connection. Only subagents are given up for want of room.
 """
 
 from __future__ import annotations
 
-import enum
 from typing import Final
-
-import msgspec
 
 from agentbus.adapter.identity import Caller, Project, SessionKey
 from agentbus.adapter.inbox import Inbox
 from agentbus.adapter.link import Link
+from agentbus.adapter.reports import Reports
+from agentbus.adapter.session import Session, State
 from agentbus.client.connection import Answer
-from agentbus.errors import AgentbusError, SessionAlreadyConnected, StaleAttachment
 from agentbus.wire.rpc import (
     AttachmentParams,
-    DeliveredParams,
     DeliverNote,
     HeartbeatResult,
     RegisterParams,
     RegisterResult,
-    RenewResult,
-    SubscribeResult,
-    Subscription,
-    UnsubscribeResult,
 )
 
-EXPIRY_SECONDS: Final = 30.0
-"""After so long without a heartbeat another claim on a session has ended."""
-
-FIRST_DELAY: Final = 0.2
-LONGEST_DELAY: Final = 2.0
-RENEW_SECONDS: Final = 60.0
-REPORT_AGAIN_SECONDS: Final = 0.5
 MAX_SESSIONS: Final = 64
-
-
-class State(enum.Enum):
-    """See the table."""
-
-    DETACHED = "detached"
-    ATTACHING = "attaching"
-    REFUSED = "refused"
-    ATTACHED = "attached"
-
-
-class Session:
-    """One session; its owner moves it."""
-
-    def __init__(self, caller: Caller, repository: str | None) -> None:
-        self.key = caller.key
-        self.role = caller.role
-        self.repository = repository
-        self.state = State.DETACHED
-        self.inbox = Inbox()
-        self.facts: RegisterResult | None = None
-        self.subscriptions: dict[str, Subscription] = {}
-        self.problem: AgentbusError | None = None
-        self.fresh_at = 0.0
-        """When the claim or its epoch began."""
-        self.refused_at: float | None = None
-        self.retry_at = 0.0
-        self.delay = FIRST_DELAY
-        self.renewed_at: float | None = None
-        self.report_at: float | None = None
-        self.released = False
-
-    @property
-    def attachment(self) -> str | None:
-        """What requests name; None while there is no claim."""
-        if self.state is State.ATTACHED and self.facts is not None:
-            return self.facts.attachment
-        return None
-
-    @property
-    def refusal_ends(self) -> float:
-        """Until when somebody else's claim is waited out, with room for the last try."""
-        if self.refused_at is None or self.state is State.ATTACHED:
-            return 0.0
-        return self.refused_at + EXPIRY_SECONDS + 2 * LONGEST_DELAY
-
-    def accept(self, result: RegisterResult, now: float) -> None:
-        """The claim is made."""
-        self.state = State.ATTACHED
-        self.fresh_at = now
-        self.facts = result
-        self.refused_at = None
-        self.delay = FIRST_DELAY
-        self.subscriptions = {each.channel: each for each in result.subscriptions}
-        self.inbox.attach(result.epoch, result.subscriptions)
-
-    def subscribed(self, result: SubscribeResult) -> None:
-        """A subscription was made, renewed, or found."""
-        self.subscriptions[result.channel] = Subscription(
-            subscription=result.subscription,
-            channel=result.channel,
-            position=result.position,
-            expires_at=result.expires_at,
-            include_own=result.include_own,
-        )
-        self.inbox.subscribed(result.subscription, result.channel, result.position)
-
-    def unsubscribed(self, result: UnsubscribeResult) -> None:
-        """A subscription is gone."""
-        self.subscriptions.pop(result.channel, None)
-        self.inbox.unsubscribed(result.channel)
-
-    def current_subscriptions(self) -> list[Subscription]:
-        """With the positions that were confirmed last."""
-        return [
-            msgspec.structs.replace(
-                each, position=max(each.position, self.inbox.position(each.subscription) or 0)
-            )
-            for each in self.subscriptions.values()
-        ]
-
-
-class _Report(msgspec.Struct, frozen=True, eq=False):
-    session: Session
-    attachment: str
-    epoch: str
-    positions: list[tuple[int, int]]
 
 
 class Sessions:
@@ -147,8 +36,7 @@ class Sessions:
         self._instance: str | None = None
         self._root: SessionKey | None = None
         self._registering: dict[int, Session] = {}
-        self._reporting: dict[int, _Report] = {}
-        self._renewing: dict[int, Session] = {}
+        self.reports = Reports(link)
 
     # who is there
 
@@ -181,7 +69,7 @@ class Sessions:
         del self._sessions[session.key]
         session.released = True
         if session.attachment is not None and self._link.ready:
-            self.report(session)
+            self.reports.report(session)
             self._give_back(session.attachment)
         session.state = State.DETACHED
 
@@ -194,24 +82,15 @@ class Sessions:
         for each in self._sessions.values():
             if renewed:
                 each.inbox = Inbox()
-            each.refused_at = None
+            each.refused_at, each.problem = None, self._project.problem
             self._attach(each)
 
     def link_lost(self) -> None:
         """No claim outlives its connection."""
         self._registering.clear()
-        self._renewing.clear()
-        for report in self._reporting.values():
-            report.session.inbox.unreport(report.positions)
-        self._reporting.clear()
+        self.reports.link_lost()
         for each in self._sessions.values():
-            self._lose(each)
-
-    @staticmethod
-    def _lose(session: Session) -> None:
-        session.state = State.DETACHED
-        session.inbox.detach()
-        session.report_at = None
+            each.lose()
 
     def _attach(self, session: Session) -> None:
         if not self._link.ready or session.problem is not None:
@@ -236,21 +115,16 @@ class Sessions:
 
     # answers
 
-    def answered(self, answer: Answer, now: float) -> Session | None:
-        """Takes the answers to requests of its own; the session that it changed, if any."""
-        if answer.request in self._registering:
-            session = self._registering.pop(answer.request)
+    def answered(self, answer: Answer, now: float) -> None:
+        """Takes the answers to requests of its own."""
+        session = self._registering.pop(answer.request, None)
+        if session is not None:
             self._registered(session, answer, now)
-            return session
-        if answer.request in self._reporting:
-            self._reported(self._reporting.pop(answer.request), answer, now)
-        elif answer.request in self._renewing:
-            session = self._renewing.pop(answer.request)
-            if isinstance(answer.result, RenewResult):
-                session.subscriptions = {each.channel: each for each in answer.result.subscriptions}
-        elif isinstance(answer.result, HeartbeatResult):
+        stale = self.reports.answered(answer, now)
+        if stale is not None:
+            self.stale(stale)
+        if isinstance(answer.result, HeartbeatResult):
             self._check_alive(answer.result)
-        return None
 
     def _registered(self, session: Session, answer: Answer, now: float) -> None:
         if isinstance(answer.result, RegisterResult):
@@ -258,24 +132,12 @@ class Sessions:
                 self._give_back(answer.result.attachment)
                 return
             session.accept(answer.result, now)
-            self.report(session)
+            self.reports.report(session)
         elif answer.error is not None:
-            self._refused(session, answer.error, now)
+            session.refuse(answer.error, now)
 
     def _give_back(self, attachment: str) -> None:
         self._link.request("release", AttachmentParams(attachment=attachment))
-
-    def _refused(self, session: Session, error: AgentbusError, now: float) -> None:
-        claimed = isinstance(error, SessionAlreadyConnected)
-        if claimed and session.refused_at is None:
-            session.refused_at = now
-        expired = session.refused_at is not None and session.refused_at + EXPIRY_SECONDS <= now
-        if not error.retryable or (claimed and expired):
-            session.state, session.problem = State.DETACHED, error
-            return
-        session.state = State.REFUSED
-        session.retry_at = now + session.delay
-        session.delay = min(2 * session.delay, LONGEST_DELAY)
 
     def _check_alive(self, heartbeat: HeartbeatResult) -> None:
         alive = set(heartbeat.attachments)
@@ -286,19 +148,17 @@ class Sessions:
     def stale(self, session: Session) -> None:
         """The claim is over: the session registers again."""
         if session.state is State.ATTACHED:
-            self._lose(session)
+            session.lose()
             self._attach(session)
 
     # messages
 
-    def deliver(self, note: DeliverNote) -> Session | None:
+    def deliver(self, note: DeliverNote) -> None:
         """What was pushed goes to its session."""
         for each in self._sessions.values():
             if each.attachment == note.attachment:
                 each.inbox.deliver(note)
-                self.report(each)
-                return each
-        return None
+                self.reports.report(each)
 
     def new_epoch(self, epoch: str, now: float) -> None:
         """Everything prefetched is void."""
@@ -306,41 +166,7 @@ class Sessions:
             if each.attachment is not None:
                 each.fresh_at = now
                 each.inbox.begin(epoch)
-                self.report(each)
-
-    def report(self, session: Session) -> None:
-        """Tells the daemon what was handed off, where it can be told now."""
-        attachment, epoch = session.attachment, session.inbox.epoch
-        if attachment is None or epoch is None or not self._link.ready:
-            return
-        positions = session.inbox.report()
-        if not positions:
-            return
-        number = self._link.request(
-            "delivered",
-            DeliveredParams(attachment=attachment, epoch=epoch, positions=positions),
-        )
-        self._reporting[number] = _Report(session, attachment, epoch, positions)
-
-    def _reported(self, report: _Report, answer: Answer, now: float) -> None:
-        session = report.session
-        if answer.error is None:
-            session.inbox.confirm(report.positions)
-            return
-        session.inbox.unreport(report.positions)
-        same = (report.attachment, report.epoch) == (session.attachment, session.inbox.epoch)
-        if same and isinstance(answer.error, StaleAttachment):
-            self.stale(session)
-        else:
-            session.report_at = now + REPORT_AGAIN_SECONDS
-
-    def renew(self, session: Session, now: float) -> None:
-        """A recv is activity: its subscriptions live on; told at most once a minute."""
-        due = session.renewed_at is None or session.renewed_at + RENEW_SECONDS <= now
-        if due and session.attachment is not None and self._link.ready:
-            session.renewed_at = now
-            number = self._link.request("renew", AttachmentParams(attachment=session.attachment))
-            self._renewing[number] = session
+                self.reports.report(each)
 
     # time
 
@@ -357,4 +183,4 @@ class Sessions:
                 self._attach(each)
             if each.report_at is not None and each.report_at <= now:
                 each.report_at = None
-                self.report(each)
+                self.reports.report(each)

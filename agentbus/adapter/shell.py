@@ -27,18 +27,16 @@ from agentbus.adapter.events import (
     Effect,
     Event,
     Exit,
-    Flushed,
     StartDaemon,
     StdinClosed,
     StdinData,
-    StdoutBroken,
     WakeAt,
     Withdraw,
-    Withdrawn,
     Woke,
     WriteDaemon,
     WriteStdout,
 )
+from agentbus.adapter.output import Output
 from agentbus.client import start
 from agentbus.client.start import Starting
 from agentbus.config import Configuration, load
@@ -69,10 +67,7 @@ class Shell:
         self._clock = SystemClock()
         self._selector = selectors.PollSelector()
         self._events: deque[Event] = deque()
-        self._out: deque[tuple[memoryview, int]] = deque()
-        self._begun = False
-        """Whether bytes of the first line in `_out` have been written."""
-        self._unread = 0
+        self._output = Output(STDOUT)
         self._reading = True
         self._configuration: Configuration | None = None
         self._daemon: socket.socket | None = None
@@ -93,6 +88,7 @@ class Shell:
         watcher = self._watch_parent()
         try:
             self._perform(self._core.begin(self._clock.now()))
+            self._handle()
             while not self._done():
                 self._turn(signals, watcher)
         finally:
@@ -102,7 +98,7 @@ class Shell:
     def _done(self) -> bool:
         if self._exit_code is None:
             return False
-        drained = not self._out and not (self._to_daemon and self._daemon)
+        drained = not self._output.waiting and not (self._to_daemon and self._daemon)
         return drained or self._clock.now().monotonic >= self._exit_by
 
     # one turn
@@ -119,7 +115,7 @@ class Shell:
                 self._unwatch(key.fd)
                 self._events.append(Asked("orphan"))
             elif key.fd == STDOUT:
-                self._write_stdout()
+                self._events.extend(self._output.write())
             elif self._starting is not None and key.fd == self._starting.fd:
                 self._read_start(self._starting)
             elif self._daemon is not None and key.fd == self._daemon.fileno():
@@ -165,11 +161,10 @@ class Shell:
         for effect in effects:
             match effect:
                 case WriteStdout():
-                    self._out.append((memoryview(effect.data), effect.token))
-                    self._unread += len(effect.data)
-                    self._write_stdout()
+                    self._output.add(effect.data, effect.token)
+                    self._events.extend(self._output.write())
                 case Withdraw():
-                    self._withdraw(effect.token)
+                    self._events.extend(self._output.withdraw(effect.token))
                 case WriteDaemon():
                     self._write_daemon(effect.data)
                 case Connect():
@@ -205,35 +200,6 @@ class Shell:
     def _end_stdin(self) -> None:
         self._reading = False
         self._unwatch(STDIN)
-
-    def _write_stdout(self) -> None:
-        while self._out:
-            view, token = self._out[0]
-            try:
-                written = os.write(STDOUT, view)
-            except BlockingIOError:
-                return
-            except OSError:
-                self._out.clear()
-                self._unread = 0
-                self._events.append(StdoutBroken())
-                return
-            self._unread -= written
-            if written < len(view):
-                self._out[0] = (view[written:], token)
-                self._begun = True
-                continue
-            self._out.popleft()
-            self._begun = False
-            self._events.append(Flushed(token))
-
-    def _withdraw(self, token: int) -> None:
-        for index, (_, each) in enumerate(self._out):
-            if each == token and (index > 0 or not self._begun):
-                self._unread -= len(self._out[index][0])
-                del self._out[index]
-                self._events.append(Withdrawn(token))
-                return
 
     # the daemon
 
@@ -299,6 +265,9 @@ class Shell:
 
     def _start(self) -> None:
         assert self._configuration is not None
+        if self._starting is not None:
+            self._unwatch(self._starting.fd)
+            self._starting.close()
         try:
             self._starting = start.begin(self._configuration)
         except OSError as error:
@@ -333,9 +302,9 @@ class Shell:
 
     def _watch_changing(self) -> None:
         """Outputs while something waits for them, stdin unless too much waits for the harness."""
-        self._watch(STDOUT, selectors.EVENT_WRITE if self._out else 0)
+        self._watch(STDOUT, selectors.EVENT_WRITE if self._output.waiting else 0)
         if self._reading:
-            self._watch(STDIN, selectors.EVENT_READ if self._unread < MAX_UNREAD else 0)
+            self._watch(STDIN, selectors.EVENT_READ if self._output.waiting < MAX_UNREAD else 0)
         if self._daemon is not None:
             writes = selectors.EVENT_WRITE if self._to_daemon else 0
             self._watch(self._daemon.fileno(), selectors.EVENT_READ | writes)

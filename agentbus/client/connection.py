@@ -34,7 +34,6 @@ class Note(msgspec.Struct, frozen=True):
 Incoming = Answer | Note
 
 _reply: Final = msgspec.json.Decoder(Reply)
-_error_data: Final = msgspec.json.Decoder(ErrorData)
 
 
 class Connection:

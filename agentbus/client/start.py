@@ -55,7 +55,7 @@ class Starting:
         if data and b"\n" not in self._told:
             return None
         self.close()
-        return _understand(self._told)
+        return understand(self._told)
 
     def close(self) -> None:
         """Stops listening."""
@@ -65,7 +65,8 @@ class Starting:
             self._helper.wait()
 
 
-def _understand(told: bytes) -> Report | AgentbusError:
+def understand(told: bytes) -> Report | AgentbusError:
+    """What a daemon reported; bytes without a whole line mean that it died."""
     line = told.partition(b"\n")[0]
     try:
         report = msgspec.json.decode(line, type=Report)
@@ -91,7 +92,7 @@ def begin(configuration: Configuration, environ: Mapping[str, str] = os.environ)
             stderr=subprocess.DEVNULL,
             pass_fds=(writing,),
             cwd="/",
-            env=_clean(environ),
+            env=clean(environ),
             umask=0o077,
             start_new_session=True,
         )
@@ -103,7 +104,8 @@ def begin(configuration: Configuration, environ: Mapping[str, str] = os.environ)
     return Starting(reading, helper)
 
 
-def _clean(environ: Mapping[str, str]) -> dict[str, str]:
+def clean(environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a daemon."""
     return {name: value for name, value in environ.items() if not name.startswith(FOREIGN)}
 
 

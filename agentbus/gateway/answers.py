@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from agentbus.errors import AgentbusError
+from agentbus.errors import AgentbusError, StorageFailed
 from agentbus.gateway.attachments import Attachments
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.pending import Operation
@@ -98,8 +98,7 @@ class Answers:
         if isinstance(operation.frame, Report):
             self._reports.committed(operation, operation.frame)
         else:
-            for call in operation.calls:
-                self._out.answer(call, Empty())
+            self._out.answer_all(operation.calls, Empty())
 
     def refuse(self, operation: Operation, error: AgentbusError) -> None:
         """It was not carried out."""
@@ -109,5 +108,6 @@ class Answers:
             return
         if isinstance(operation.frame, Register):
             self._attachments.not_registered(operation)
-        for call in operation.calls:
-            self._out.refuse(call, error)
+        self._out.refuse_all(operation.calls, error)
+        if operation.lasting and isinstance(error, StorageFailed):
+            self._writer.keep(operation)

@@ -124,15 +124,13 @@ class Attachments:
         assert attachment is not None
         connection = attachment.connection
         if connection.attachments.get(attachment.id) is not attachment:
-            for call in operation.calls:
-                self._out.refuse(call, _stale())
+            self._out.refuse_all(operation.calls, _stale())
             return
         attachment.session_id = outcome.session_id
         attachment.display_name, attachment.agent = outcome.display_name, outcome.agent
         attachment.bucket = self._rates.of(outcome.session_id, self._alarms.now)
         result = _registration(outcome, self._condition)
-        for call in operation.calls:
-            self._out.answer(call, result)
+        self._out.answer_all(operation.calls, result)
         for info in outcome.subscriptions:
             self._pusher.add(attachment, info)
 
@@ -150,8 +148,7 @@ class Attachments:
             if feed is not None:
                 feed.info = info
         result = RenewResult(subscriptions=[described(info) for info in outcome.subscriptions])
-        for call in operation.calls:
-            self._out.answer(call, result)
+        self._out.answer_all(operation.calls, result)
 
     # ---- ends
 
@@ -191,8 +188,8 @@ class Attachments:
 
     def _forget(self, attachment: Attachment) -> None:
         attachment.connection.attachments.pop(attachment.id, None)
-        for submission in self._lanes.drop(attachment):
-            self._out.refuse(submission.call, _stale())
+        for operation in self._lanes.drop(attachment.lane):
+            self._out.refuse_all(operation.calls, _stale())
         for feed in list(attachment.feeds.values()):
             self._pusher.remove(feed)
 

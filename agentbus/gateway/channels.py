@@ -85,6 +85,7 @@ class Channels:
     def opened(self, info: ChannelInfo) -> None:
         """The writer has told of a channel."""
         channel = self.by_id(info.id)
+        channel.stream.stored = max(channel.stream.stored, info.last_seq)
         if not channel.name:
             channel.name, channel.kind = info.name, info.kind
             channel.stream.dense = info.kind == "ordinary"

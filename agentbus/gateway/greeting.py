@@ -41,8 +41,7 @@ class Greeter:
     def stop(self) -> None:
         """It will not be known any more."""
         waiting, self._waiting = self._waiting, []
-        for call in waiting:
-            self._out.refuse(call, Unavailable("the daemon is stopping"))
+        self._out.refuse_all(waiting, Unavailable("the daemon is stopping"))
 
     def _welcome(self, call: Call) -> None:
         call.connection.greeted = True

@@ -14,10 +14,10 @@ from typing import TYPE_CHECKING, Final
 from agentbus.config import MIB
 from agentbus.errors import RateLimited
 from agentbus.model.ids import CommitId
-from agentbus.model.message import Payload
 
 if TYPE_CHECKING:
-    from agentbus.gateway.connections import Attachment, Call
+    from agentbus.gateway.connections import Call
+    from agentbus.gateway.pending import Operation
 
 CREDIT_OPERATIONS: Final = 2048
 CREDIT_BYTES: Final = 16 * MIB
@@ -27,35 +27,13 @@ RETRY_MS: Final = 100
 """What a full lane is told: credit comes back within a few commits."""
 
 
-class Submission:
-    """A send on its way to the writer."""
-
-    __slots__ = ("attachment", "call", "channel", "fingerprint", "message_id", "payload")
-
-    def __init__(
-        self,
-        call: Call,
-        attachment: Attachment,
-        channel: str,
-        message_id: str,
-        fingerprint: bytes,
-        payload: Payload,
-    ) -> None:
-        self.call = call
-        self.attachment = attachment
-        self.channel = channel
-        self.message_id = message_id
-        self.fingerprint = fingerprint
-        self.payload = payload
-
-
 class Lane:
-    """Submissions of one session that wait for credit."""
+    """Sends of one session that wait for credit."""
 
     __slots__ = ("bytes", "waiting")
 
     def __init__(self) -> None:
-        self.waiting: deque[Submission] = deque()
+        self.waiting: deque[Operation] = deque()
         self.bytes = 0
 
     def require_room(self, size: int) -> None:
@@ -67,18 +45,18 @@ class Lane:
                 retry_after_ms=RETRY_MS,
             )
 
-    def add(self, submission: Submission) -> None:
+    def add(self, operation: Operation) -> None:
         """Puts it last."""
-        self.waiting.append(submission)
-        self.bytes += submission.call.size
+        self.waiting.append(operation)
+        self.bytes += operation.size
 
-    def take(self) -> Submission:
+    def take(self) -> Operation:
         """Takes the first."""
-        submission = self.waiting.popleft()
-        self.bytes -= submission.call.size
-        return submission
+        operation = self.waiting.popleft()
+        self.bytes -= operation.size
+        return operation
 
-    def clear(self) -> list[Submission]:
+    def clear(self) -> list[Operation]:
         """Takes all."""
         dropped, self.bytes = list(self.waiting), 0
         self.waiting.clear()
@@ -125,43 +103,42 @@ class Credit:
 
 
 class Lanes:
-    """All lanes in front of one credit."""
+    """All lanes in front of one credit; `submit` gets each operation when its credit is taken."""
 
-    def __init__(self, submit: Callable[[Submission], None]) -> None:
+    def __init__(self, submit: Callable[[Operation], None]) -> None:
         self.credit = Credit()
         self._submit = submit
-        self._turns: deque[Attachment] = deque()
-        """Whose lanes are not empty, next one first."""
+        self._turns: deque[Lane] = deque()
+        """The lanes that are not empty, next one first."""
 
-    def offer(self, submission: Submission) -> None:
-        """Submits it, or has it wait; its lane has been asked for room."""
-        if not self._turns and self.credit.admits(submission.call.size):
-            self._go(submission)
+    def offer(self, lane: Lane, operation: Operation) -> None:
+        """Submits it, or has it wait; the lane has been asked for room."""
+        if not self._turns and self.credit.admits(operation.size):
+            self._go(operation)
             return
-        lane = submission.attachment.lane
         if not lane.waiting:
-            self._turns.append(submission.attachment)
-        lane.add(submission)
+            self._turns.append(lane)
+        lane.add(operation)
 
     def drain(self) -> None:
         """Submits what credit there is for, one of each lane in turn."""
         turns = self._turns
-        while turns and self.credit.admits(turns[0].lane.waiting[0].call.size):
-            attachment = turns.popleft()
-            self._go(attachment.lane.take())
-            if attachment.lane.waiting:
-                turns.append(attachment)
+        while turns and self.credit.admits(turns[0].waiting[0].size):
+            lane = turns.popleft()
+            self._go(lane.take())
+            if lane.waiting:
+                turns.append(lane)
 
-    def drop(self, attachment: Attachment) -> list[Submission]:
+    def drop(self, lane: Lane) -> list[Operation]:
         """Takes out what waits in one lane."""
-        if attachment.lane.waiting:
-            self._turns.remove(attachment)
-        return attachment.lane.clear()
+        if lane.waiting:
+            self._turns.remove(lane)
+        return lane.clear()
 
-    def drop_all(self) -> list[Submission]:
+    def drop_all(self) -> list[Operation]:
         """Takes out what waits in all lanes."""
-        return [dropped for each in list(self._turns) for dropped in self.drop(each)]
+        return [dropped for lane in list(self._turns) for dropped in self.drop(lane)]
 
-    def _go(self, submission: Submission) -> None:
-        self.credit.take(submission.call.size)
-        self._submit(submission)
+    def _go(self, operation: Operation) -> None:
+        self.credit.take(operation.size)
+        self._submit(operation)

@@ -28,6 +28,7 @@ from agentbus.gateway.usage import Usages
 from agentbus.runtime import logs
 from agentbus.runtime.child import Child
 from agentbus.runtime.context import ChildContext
+from agentbus.wire.events import Send
 from agentbus.wire.lines import Overlong
 from agentbus.wire.links import (
     GATEWAY_WRITER,
@@ -43,7 +44,7 @@ LAST_WRITE_SECONDS: Final = 1.0
 
 _log = logs.get(__name__)
 
-Own = SendLine | CloseConnection | ReadStream | UseRedis | Measure | Broke | Serving
+Own = CloseConnection | ReadStream | UseRedis | Measure | Broke | Serving
 
 
 def run(context: ChildContext) -> int:
@@ -94,8 +95,14 @@ class Gateway:
 
     def handle(self, event: Any) -> None:
         """One event; the child's or our own."""
-        for effect in self._child.perform(self._core.handle(event, self._child.clock.now())):
-            self._perform(effect)
+        for effect in self._core.handle(event, self._child.clock.now()):
+            if type(effect) is SendLine:  # these two are nearly all there are
+                self._send(effect)
+            elif type(effect) is Send:
+                self._child.send(effect.link, effect.message)
+            else:
+                for own in self._child.perform([effect]):
+                    self._perform(own)
 
     def _happened(self, event: Event) -> None:
         """An event of our own: what `Child` does for its own, done here."""
@@ -129,8 +136,6 @@ class Gateway:
 
     def _perform(self, effect: Own) -> None:
         match effect:
-            case SendLine():
-                self._send(effect)
             case ReadStream():
                 self._streams.read(effect)
             case UseRedis(path):

@@ -56,6 +56,16 @@ class Outbox:
         if call.id is not None:
             self.line(call.connection, replies.error(call.id, error))
 
+    def answer_all(self, calls: Sequence[Call], result: Params) -> None:
+        """Ends several calls alike."""
+        for call in calls:
+            self.answer(call, result)
+
+    def refuse_all(self, calls: Sequence[Call], error: AgentbusError) -> None:
+        """Ends several calls that were not carried out."""
+        for call in calls:
+            self.refuse(call, error)
+
     # ---- to the daemon's processes
 
     def send(self, link: str, message: Any) -> None:
@@ -82,9 +92,3 @@ class Outbox:
         reader = self._readers.pop(reply.ref, None)
         if reader is not None:
             reader(reply)
-
-
-def each(calls: Sequence[Call], end: Callable[[Call], None]) -> None:
-    """Ends several calls alike."""
-    for call in calls:
-        end(call)

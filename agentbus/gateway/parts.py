@@ -61,6 +61,7 @@ class Parts:
             push.STALLED: pusher.retry,
             reports.FLUSH: self.reports.flush,
             status.LATE: self.status.finish,
+            writer_link.AGAIN: writer.ask_again,
             writer_link.IMPATIENT: self._give_up,
         }
 

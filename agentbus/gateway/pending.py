@@ -30,9 +30,12 @@ PATIENCE_SECONDS: Final = 30.0
 
 
 class Operation:
-    """What was asked, for whom. `lasting` ones are asked however long it takes."""
+    """What is asked, for whom.
 
-    __slots__ = ("attachment", "calls", "caught", "frame", "lasting")
+    `lasting` ones are asked until they are carried out, even when nobody waits for that any more.
+    """
+
+    __slots__ = ("attachment", "calls", "caught", "frame", "lasting", "size")
 
     def __init__(
         self,
@@ -46,6 +49,8 @@ class Operation:
         self.attachment = attachment
         self.calls = calls
         self.lasting = lasting
+        self.size = calls[0].size if calls else 0
+        """Bytes of the request, which is what credit is taken for."""
         self.caught: float | None = None
         """Monotonic time since which it waits without a writer."""
 

@@ -8,61 +8,60 @@ from agentbus.config import KIB, Settings
 from agentbus.model.ids import SessionId
 
 
-class Tokens:
-    """A token bucket that holds what one second brings, or `least` if that is more."""
-
-    __slots__ = ("_at", "_held", "_most", "_rate")
-
-    def __init__(self, rate: float, now: float, least: float = 0.0) -> None:
-        self._rate = rate
-        self._most = max(rate, least)
-        self._held = self._most
-        self._at = now
-
-    def missing(self, amount: float, now: float) -> float:
-        """Seconds until `amount` is there, 0 where it is."""
-        if now > self._at:
-            self._held = min(self._most, self._held + (now - self._at) * self._rate)
-            self._at = now
-        return max(0.0, amount - self._held) / self._rate
-
-    def take(self, amount: float) -> None:
-        """Takes what `missing` has found to be there; gives back what is negative."""
-        self._held = min(self._most, self._held - amount)
-
-    def full(self, now: float) -> bool:
-        """Whether nothing was taken lately."""
-        return self.missing(self._most, now) == 0.0
-
-
 class Bucket:
-    """Both rates of one session: an operation takes from both or from neither."""
+    """Tokens of one session, for messages and for bytes: an operation takes of both or of neither.
 
-    __slots__ = ("_bytes", "_largest", "_messages")
+    It holds what one second brings, and of bytes at least one maximum envelope.
+    """
+
+    __slots__ = (
+        "_at",
+        "_byte_rate",
+        "_bytes",
+        "_largest",
+        "_message_rate",
+        "_messages",
+        "_most_bytes",
+    )
 
     def __init__(self, settings: Settings, now: float) -> None:
         self._largest = settings.max_message_kib * KIB
-        self._messages = Tokens(settings.send_messages_per_second, now)
-        self._bytes = Tokens(settings.send_kib_per_second * KIB, now, self._largest)
+        self._message_rate = settings.send_messages_per_second
+        self._byte_rate = settings.send_kib_per_second * KIB
+        self._most_bytes = max(self._byte_rate, self._largest)
+        self._messages = float(self._message_rate)
+        self._bytes = float(self._most_bytes)
+        self._at = now
 
     def take(self, size: int, now: float) -> int:
         """0 where the operation may go, else the milliseconds after which to try again."""
         size = min(size, self._largest)
-        missing = max(self._messages.missing(1, now), self._bytes.missing(size, now))
-        if missing:
-            return math.ceil(missing * 1000)
-        self._messages.take(1)
-        self._bytes.take(size)
+        if now > self._at:
+            self._fill(now)
+        if self._messages < 1 or self._bytes < size:
+            waits = (
+                (1 - self._messages) / self._message_rate,
+                (size - self._bytes) / self._byte_rate,
+            )
+            return max(1, math.ceil(max(waits) * 1000))
+        self._messages -= 1
+        self._bytes -= size
         return 0
+
+    def _fill(self, now: float) -> None:
+        elapsed, self._at = now - self._at, now
+        self._messages = min(self._message_rate, self._messages + elapsed * self._message_rate)
+        self._bytes = min(self._most_bytes, self._bytes + elapsed * self._byte_rate)
 
     def refund(self, size: int) -> None:
         """Gives back what a duplicate took."""
-        self._messages.take(-1)
-        self._bytes.take(-min(size, self._largest))
+        self._messages = min(self._message_rate, self._messages + 1)
+        self._bytes = min(self._most_bytes, self._bytes + min(size, self._largest))
 
     def idle(self, now: float) -> bool:
         """Whether forgetting the bucket changes nothing."""
-        return self._messages.full(now) and self._bytes.full(now)
+        self._fill(max(now, self._at))
+        return self._messages == self._message_rate and self._bytes == self._most_bytes
 
 
 class Rates:

@@ -95,10 +95,11 @@ class Reports:
         return known
 
     def _require_possible(self, feed: Feed, value: int) -> None:
-        top = max(feed.delivery.stream.top, feed.delivery.pushed)
-        if value > top and self._condition.ready:
+        """While the tops are not known only the writer can tell, who passes such reports over."""
+        if self._condition.ready and not feed.delivery.could_have(value):
             raise InvalidArgument(
-                f"position {value} of channel {feed.info.channel} was reported, its newest is {top}"
+                f"position {value} of channel {feed.info.channel!r} was reported as handed off, "
+                "but the channel has not come to it yet"
             )
 
     def _move(self, batch: _Batch, known: list[tuple[Feed, Seq]]) -> None:
@@ -131,7 +132,7 @@ class Reports:
 
     def _ask(self, batch: _Batch) -> None:
         frame = Report(self._out.ref(), batch.attachment.id, list(batch.positions.items()))
-        self._writer.ask(frame, batch.attachment, batch.calls)
+        self._writer.ask(frame, batch.attachment, batch.calls, lasting=True)
 
     def committed(self, operation: Operation, frame: Report) -> None:
         """The cursors are durable."""
@@ -141,8 +142,7 @@ class Reports:
             feed = attachment.feeds.get(identity)
             if feed is not None:
                 feed.delivery.committed(position)
-        for call in operation.calls:
-            self._out.answer(call, Empty())
+        self._out.answer_all(operation.calls, Empty())
 
     def pass_own(self, attachment: Attachment) -> None:
         """Tells the writer of positions that nothing had to be delivered up to."""

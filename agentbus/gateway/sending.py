@@ -13,7 +13,7 @@ from agentbus.gateway.attachments import live
 from agentbus.gateway.channels import Channels
 from agentbus.gateway.condition import Condition
 from agentbus.gateway.connections import Attachment, Call
-from agentbus.gateway.lanes import Lanes, Submission
+from agentbus.gateway.lanes import Lanes
 from agentbus.gateway.metrics import Metrics
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.pending import Operation
@@ -44,7 +44,7 @@ class Sending:
         self._writer = writer
         self._metrics = metrics
         self._max_message_kib = max_message_kib
-        self.lanes = Lanes(self._submit)
+        self.lanes = Lanes(writer.submit)
         self.rejected = 0
         self._accepted: list[Call] = []
         """Sends accepted by the outcomes being dealt with."""
@@ -68,10 +68,15 @@ class Sending:
         accept.size(params, call.size, attachment, self._max_message_kib)
         attachment.lane.require_room(call.size)
         self._charge(attachment, call)
-        digest = fingerprint(params.channel, payload)
-        self.lanes.offer(
-            Submission(call, attachment, params.channel, params.message_id, digest, payload)
+        frame = Append(
+            self._out.ref(),
+            attachment.id,
+            params.channel,
+            params.message_id,
+            fingerprint(params.channel, payload),
+            payload,
         )
+        self.lanes.offer(attachment.lane, Operation(frame, attachment, (call,)))
 
     def _charge(self, attachment: Attachment, call: Call) -> None:
         assert attachment.bucket is not None
@@ -82,17 +87,6 @@ class Sending:
                 f"allow; try again in {wait} ms",
                 retry_after_ms=wait,
             )
-
-    def _submit(self, submission: Submission) -> None:
-        frame = Append(
-            self._out.ref(),
-            submission.attachment.id,
-            submission.channel,
-            submission.message_id,
-            submission.fingerprint,
-            submission.payload,
-        )
-        self._writer.ask(frame, submission.attachment, (submission.call,))
 
     # ---- out
 
@@ -147,6 +141,6 @@ class Sending:
         """Refuses what waits: the bus is no longer ready."""
         kind = Unavailable if self._condition.stopping else Recovering
         error = kind(f"the bus is not ready: {'; '.join(self._condition.reasons())}")
-        for submission in self.lanes.drop_all():
+        for operation in self.lanes.drop_all():
             self.rejected += 1
-            self._out.refuse(submission.call, error)
+            self._out.refuse_all(operation.calls, error)

@@ -206,6 +206,7 @@ class Acceptor:
         self._reserve: int | None = None
         """A descriptor to give up, so that a connection can be accepted and closed."""
         self._closed = False
+        self._exhausted = False
 
     def open(self) -> None:
         """Begins to accept."""
@@ -228,12 +229,15 @@ class Acceptor:
             except OSError as error:
                 self._failed(error)
                 return
+            self._exhausted = False
             self._on_socket(sock, _is_ours(sock))
 
     def _failed(self, error: OSError) -> None:
         if error.errno not in _FULL:
             raise error
-        _log.error("descriptors_exhausted", text=str(error))
+        if not self._exhausted:
+            self._exhausted = True
+            _log.error("descriptors_exhausted", text=str(error))
         if self._reserve is None:  # not even refusing is possible: wait instead of spinning
             self._loop.remove_reader(self._listener)
             self._loop.call_later(EXHAUSTED_SECONDS, self._resume)

@@ -166,8 +166,7 @@ class StatusDesk:
         if gathering is None:
             return
         result = StatusResult(status=document(self._facts(gathering)))
-        for call in gathering.calls:
-            self._out.answer(call, result)
+        self._out.answer_all(gathering.calls, result)
 
     def storage_failed(self, error: AgentbusError) -> None:
         """Keeps a failure of the writer's, to be told for a while."""

@@ -174,12 +174,15 @@ def _budget(used: int | None, limit_mib: int) -> Document:
 
 
 def _totals(facts: Facts) -> Document:
-    keys = ("messages", "memories", "tombstones", "receipts", "evicted")
-    writer = facts.writer
+    writer, metrics = facts.writer, facts.metrics
     return {
-        **{key: None if writer is None else getattr(writer, key) for key in keys},
-        "accepted": facts.metrics.accepted.total,
-        "delivered": facts.metrics.deliveries.total,
+        "messages": writer and writer.messages,
+        "memories": writer and writer.memories,
+        "tombstones": writer and writer.tombstones,
+        "receipts": writer and writer.receipts,
+        "accepted": metrics.accepted.total,
+        "delivered": metrics.deliveries.total,
+        "evicted": writer and writer.evicted,
         "rejected": facts.rejected,
     }
 

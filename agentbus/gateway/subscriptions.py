@@ -96,8 +96,7 @@ class Subscriptions:
         self._channels.opened(outcome.channel)
         info = outcome.channel
         result = ChannelCreateResult(channel=info.name, kind=info.kind, created=outcome.created)
-        for call in operation.calls:
-            self._out.answer(call, result)
+        self._out.answer_all(operation.calls, result)
 
     def subscribed(self, operation: Operation, outcome: Subscribed) -> None:
         """There is the subscription; it is fed from now on, if it was not before."""
@@ -111,8 +110,7 @@ class Subscriptions:
             include_own=info.include_own,
             expired_from=outcome.expired_from,
         )
-        for call in operation.calls:
-            self._out.answer(call, result)
+        self._out.answer_all(operation.calls, result)
         if operation.attachment is not None:
             self._feed(operation.attachment, info)
 
@@ -134,8 +132,7 @@ class Subscriptions:
         """It is fed no longer."""
         removed = outcome.subscription is not None
         result = UnsubscribeResult(channel=outcome.channel, removed=removed)
-        for call in operation.calls:
-            self._out.answer(call, result)
+        self._out.answer_all(operation.calls, result)
         if operation.attachment is not None and outcome.subscription is not None:
             feed = operation.attachment.feeds.get(outcome.subscription)
             if feed is not None:

@@ -12,6 +12,10 @@ from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.pending import Asked, Operation, Pending
 from agentbus.wire.links import GATEWAY_WRITER, GatewayHello, Passed
 
+AGAIN_SECONDS: Final = 1.0
+AGAIN: Final = "operations to ask again"
+"""Name of the alarm at which `ask_again` is due."""
+
 IMPATIENT: Final = "operations without a writer"
 """Name of the alarm at which `impatient` is due."""
 
@@ -24,11 +28,12 @@ class WriterLink:
         self._alarms = alarms
         self._condition = condition
         self._pending = Pending()
+        self._again: list[Operation] = []
 
     @property
     def idle(self) -> bool:
         """Whether nothing is unanswered."""
-        return not len(self._pending)
+        return not len(self._pending) and not self._again
 
     def ask(
         self,
@@ -39,11 +44,27 @@ class WriterLink:
         lasting: bool = False,
     ) -> None:
         """Asks until there is an answer."""
-        operation = Operation(frame, attachment, calls, lasting=lasting)
+        self.submit(Operation(frame, attachment, calls, lasting=lasting))
+
+    def submit(self, operation: Operation) -> None:
+        """The same for an operation that was made before."""
+        frame = operation.frame
         if self._pending.add(frame.ref, operation, self._alarms.now):
             self._out.send(GATEWAY_WRITER, frame)
         else:
             self._alarms.set(IMPATIENT, self._pending.due())
+
+    def keep(self, operation: Operation) -> None:
+        """Has an operation that could not be stored asked again a little later, in order."""
+        operation.calls = ()
+        self._again.append(operation)
+        self._alarms.ensure(AGAIN, AGAIN_SECONDS)
+
+    def ask_again(self) -> None:
+        """Asks what was kept."""
+        again, self._again = self._again, []
+        for operation in again:
+            self.submit(operation)
 
     def tell(self, frame: Passed) -> None:
         """Says something that is not answered, and not said again."""

@@ -105,14 +105,16 @@ TURNS: Final[dict[tuple[State, Turn], State]] = {
 class Stream:
     """What is known of a channel's stream; shared by its subscriptions.
 
-    `top` is the newest visible position. Positions below `oldest` were removed by retention;
-    0 where nothing is known of it. `dense` tells that there are no holes but those.
+    `top` is the newest visible position, `stored` a position that the database is known to have.
+    Positions below `oldest` were removed by retention; 0 where nothing is known of it. `dense`
+    tells that there are no holes but those.
     """
 
-    __slots__ = ("dense", "oldest", "top")
+    __slots__ = ("dense", "oldest", "stored", "top")
 
     def __init__(self, top: int = 0, *, dense: bool = True) -> None:
         self.top = Seq(top)
+        self.stored = Seq(0)
         self.oldest = Seq(0)
         self.dense = dense
 
@@ -201,6 +203,10 @@ class Delivery:
     def outstanding(self) -> int:
         """Messages (and gaps) pushed and not reported."""
         return len(self._outstanding)
+
+    def could_have(self, position: int) -> bool:
+        """Whether there may ever have been a message at this position to hand off."""
+        return position <= max(self.stream.top, self.stream.stored, self.pushed)
 
     @property
     def undelivered(self) -> int:

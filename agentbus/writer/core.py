@@ -95,7 +95,7 @@ class Core:
         self._linked = False
         self._not_ready: str | None = NOT_HEARD
         self._stop_by: float | None = None
-        self._alone = 0  # operations left of a batch that met a fault of ours
+        self._alone = 0  # operations left of a batch that was taken apart
         self._next_try = 0.0
         self._woken_at: float | None = None
 
@@ -220,7 +220,14 @@ class Core:
         state = self._loaded()
         with self._store.transaction():
             self._state = None  # it runs ahead of the database from here on
-            work = Work(self._store, state, self._terms, now, self._not_ready)
+            work = Work(
+                self._store,
+                state,
+                self._terms,
+                now,
+                not_ready=self._not_ready,
+                careful=self._alone > 0,
+            )
             outcomes = carry_out(work, operations)
         self._state = state
         self._durable = state.commit_id
@@ -267,12 +274,15 @@ class Core:
         )
 
     def _isolate(self, operations: list[GatewayToWriter], error: Exception) -> list[Effect]:
-        """A fault of ours: the operation that meets it must neither kill us nor harm others."""
-        note = _note("error", "operation_crashed", error, operations=len(operations))
-        if len(operations) > 1:
-            self._alone = len(operations)
-            return [note]
+        """Something nobody looked for: an id with a row and no receipt, or a fault of ours.
+
+        The operation that meets it must neither kill us nor harm the others of its batch.
+        """
         kind = type(operations[0]).__name__
+        if not self._alone:
+            self._alone = len(operations)
+            return [_note("warn", "batch_taken_apart", error, operations=len(operations))]
+        note = _note("error", "operation_crashed", error, operation=kind)
         return [note, *self._refuse(operations, InternalError(f"the writer failed in {kind}"))]
 
 

@@ -34,8 +34,9 @@ INFO_BYTES = 64
 
 
 def infos(work: Work, attached: Attached) -> list[SubscriptionInfo]:
-    """A session's cursors, for an answer; expired ones are among them."""
-    return [info(work, cursor) for cursor in attached.subscriptions.values()]
+    """A session's cursors, for an answer. Expired ones are not: nothing is to be fed from them."""
+    cursors = attached.subscriptions.values()
+    return [info(work, cursor) for cursor in cursors if not cursor.is_expired(work.now)]
 
 
 def info(work: Work, cursor: Subscription) -> SubscriptionInfo:

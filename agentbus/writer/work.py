@@ -31,12 +31,20 @@ class Work:
     """
 
     def __init__(
-        self, store: WriteStore, state: State, terms: Terms, now: Instant, not_ready: str | None
+        self,
+        store: WriteStore,
+        state: State,
+        terms: Terms,
+        now: Instant,
+        *,
+        not_ready: str | None,
+        careful: bool,
     ) -> None:
         self.store = store
         self.state = state
         self.terms = terms
         self.not_ready = not_ready
+        self.careful = careful
         self.now = int(now.wall * 1000)
         self.size = 0
         self.sent_at = max(self.now, state.sent_at)
@@ -54,10 +62,15 @@ class Work:
         self._moved: dict[SubscriptionId, Subscription] = {}
 
     def look_up(self, operation_ids: list[str]) -> None:
-        """Finds what is known of the appends to come, all at once."""
-        rows = self.store.rows
-        self.receipts = rows.receipts(operation_ids)
-        self.taken = rows.taken([name for name in operation_ids if name not in self.receipts])
+        """Finds what is known of the appends to come, all at once.
+
+        A row whose receipt has expired is only looked for where `careful`. Elsewhere the unique
+        index finds it, and the batch is tried again: ids are hardly ever used anew after days.
+        """
+        self.receipts = self.store.rows.receipts(operation_ids)
+        if self.careful:
+            rest = [name for name in operation_ids if name not in self.receipts]
+            self.taken = self.store.rows.taken(rest)
 
     def insert(
         self,

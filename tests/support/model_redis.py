@@ -8,6 +8,7 @@ them. `tests/integration/mirror/test_model.py` compares it with the real one.
 from __future__ import annotations
 
 import copy
+import math
 from collections.abc import Callable
 
 from agentbus.mirror.resp import Command, Refused, Reply
@@ -66,6 +67,10 @@ class ModelRedis:
         self.hashes, self.streams, self._tops = copy.deepcopy(self._saved)  # type: ignore[assignment]
         self.changes = 0
         self.saving = False
+
+    def forget_snapshot(self) -> None:
+        """The next restart begins with nothing."""
+        self._saved = ({}, {}, {})
 
     def refuse(self, name: bytes, text: str = "ERR refused by the test", skip: int = 0) -> None:
         """The command of this name is refused once, after so many that are carried out."""
@@ -163,26 +168,19 @@ class ModelRedis:
         name, key, start, end, _, count = command
         reverse = name == b"XREVRANGE"
         low, high = (end, start) if reverse else (start, end)
-        found = [
-            [b"%d-0" % seq, fields]
-            for seq, fields in self.streams.get(key, {}).items()
-            if _above(seq, low) and _below(seq, high)
-        ]
-        return (found[::-1] if reverse else found)[: int(count)]
+        first, last = _edge(low, 1), _edge(high, -1)
+        stream = self.streams.get(key, {})
+        found = [seq for seq in stream if first <= seq <= last]
+        chosen = (found[::-1] if reverse else found)[: int(count)]
+        return [[b"%d-0" % seq, stream[seq]] for seq in chosen]
 
 
-def _above(seq: int, bound: bytes) -> bool:
-    if bound == b"-":
-        return True
+def _edge(bound: bytes, inwards: int) -> float:
+    """The outermost position that a bound admits; whole numbers, so an open one is the next."""
+    if bound in (b"-", b"+"):
+        return -math.inf if bound == b"-" else math.inf
     edge = int(bound.removeprefix(b"(").removesuffix(b"-0"))
-    return seq > edge if bound.startswith(b"(") else seq >= edge
-
-
-def _below(seq: int, bound: bytes) -> bool:
-    if bound == b"+":
-        return True
-    edge = int(bound.removeprefix(b"(").removesuffix(b"-0"))
-    return seq < edge if bound.startswith(b"(") else seq <= edge
+    return edge + inwards if bound.startswith(b"(") else edge
 
 
 class Session:

@@ -17,6 +17,7 @@ about it is taken from an earlier request.
 """
 
 from agentbus.wire.mcp.catalogue import Tool
+from agentbus.wire.mcp.responses import ServerInfo
 from agentbus.wire.mcp.server import Cancelled, Event, Greeted, Line, McpServer, Say, ToolCall
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "Line",
     "McpServer",
     "Say",
+    "ServerInfo",
     "Tool",
     "ToolCall",
 ]

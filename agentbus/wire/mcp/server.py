@@ -16,8 +16,9 @@ from agentbus.errors import AgentbusError, InvalidArgument
 from agentbus.wire.error_codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, to_data
 from agentbus.wire.lines import LineDecoder
 from agentbus.wire.mcp import responses
-from agentbus.wire.mcp.batches import Batches
+from agentbus.wire.mcp.batches import Whole
 from agentbus.wire.mcp.catalogue import Tool
+from agentbus.wire.mcp.open_calls import OpenCalls
 from agentbus.wire.mcp.requests import (
     Batch,
     Garbled,
@@ -85,14 +86,6 @@ class Greeted(msgspec.Struct, frozen=True):
 Event = Say | ToolCall | Cancelled | Greeted
 
 
-class _Open(msgspec.Struct):
-    """A call that was not settled."""
-
-    id: RequestId
-    revision: Revision
-    batch: int | None
-
-
 class McpServer:
     """One per stdio connection."""
 
@@ -103,11 +96,8 @@ class McpServer:
         self._lines = LineDecoder(MAX_LINE)
         self._revision = LATEST_HANDSHAKE
         self._client: str | None = None
-        self._calls: dict[int, _Open] = {}
-        self._ids: dict[RequestId, int] = {}
+        self._calls = OpenCalls()
         self._listeners: dict[RequestId, None] = {}
-        self._batches = Batches()
-        self._numbers = 0
 
     # what the client sends
 
@@ -139,7 +129,7 @@ class McpServer:
         if refusal is not None:
             self._say(responses.error(None, INVALID_REQUEST, refusal), None, events)
             return
-        number = self._batches.open()
+        number = self._calls.batches.open()
         for member in batch.members:
             message = read_value(member)
             if isinstance(message, Request) and (
@@ -147,7 +137,7 @@ class McpServer:
             ):
                 message = Refusal(message.id, INVALID_REQUEST, "not allowed in a batch")
             self._take(message, number, events)
-        self._emit(self._batches.close(number), events)
+        self._emit(self._calls.batches.close(number), events)
 
     def _refuse_batch(self, batch: Batch) -> str | None:
         if not self._revision.batches:
@@ -161,12 +151,12 @@ class McpServer:
         if not is_id(identifier):
             return
         self._listeners.pop(identifier, None)
-        call = self._ids.get(identifier)
+        call = self._calls.find(identifier)
         if call is not None:
             events.append(Cancelled(call))
 
     def _request(self, request: Request, batch: int | None, events: list[Event]) -> None:
-        if request.id in self._ids or request.id in self._listeners:
+        if self._calls.find(request.id) is not None or request.id in self._listeners:
             reply = responses.error(request.id, INVALID_REQUEST, "a request with this id is open")
             self._say(reply, batch, events)
         elif request.method == "tools/call":
@@ -227,7 +217,7 @@ class McpServer:
             self._say(responses.error(request.id, INVALID_PARAMS, refusal), batch, events)
             return
         client = request.client if request.revision is not None else self._client
-        call = self._open(request.id, request.revision or self._revision, batch)
+        call = self._calls.open(request.id, request.revision or self._revision, batch)
         arguments = request.params.get("arguments") or {}
         events.append(ToolCall(call, request.params["name"], arguments, request.meta, client))
 
@@ -253,23 +243,17 @@ class McpServer:
         result = responses.tool_result(self._info, revision, encode_failure(failure), failed=True)
         self._say(responses.response(garbled.id, result), batch, events)
 
-    def _open(self, identifier: RequestId, revision: Revision, batch: int | None) -> int:
-        self._numbers += 1
-        self._calls[self._numbers] = _Open(identifier, revision, batch)
-        self._ids[identifier] = self._numbers
-        if batch is not None:
-            self._batches.expect(batch, self._numbers)
-        return self._numbers
-
     def _say(self, reply: bytes, batch: int | None, events: list[Event]) -> None:
         if batch is None:
             self._emit((reply, ()), events)
         else:
-            self._batches.add(batch, reply)
+            self._calls.batches.add(batch, reply)
 
-    def _emit(self, whole: tuple[bytes, Iterable[int]] | None, events: list[Event]) -> None:
-        if whole is not None:
-            events.append(Say(_line(whole)))
+    @staticmethod
+    def _emit(whole: Whole | None, events: list[Event]) -> None:
+        line = _line(whole)
+        if line is not None:
+            events.append(Say(line))
 
     # what the tools say
 
@@ -282,48 +266,29 @@ class McpServer:
         return self._answer(call, encode_failure(error), failed=True)
 
     def _answer(self, call: int, structured: bytes, *, failed: bool) -> Line | None:
-        found = self._calls[call]
-        result = responses.tool_result(self._info, found.revision, structured, failed=failed)
-        reply = responses.response(found.id, result)
-        if found.batch is None:
-            return _line((reply, (call,)))
-        return self._finish(self._batches.answer(found.batch, call, reply))
+        revision = self._calls.revision(call)
+        result = responses.tool_result(self._info, revision, structured, failed=failed)
+        return _line(self._calls.answer(call, result))
 
     def abandon(self, call: int) -> Line | None:
         """A cancelled call: of its answer, if there was one, no byte was or will be written.
 
         Gives what is to be written in place of it, where it was in a batch with others.
         """
-        found = self._forget(call)
-        if found is None or found.batch is None:
-            return None
-        return self._finish(self._batches.drop(found.batch, call))
+        return _line(self._calls.drop(call))
 
     def settle(self, calls: Iterable[int]) -> None:
         """The answers to these calls have been written."""
-        for call in calls:
-            found = self._forget(call)
-            if found is not None and found.batch is not None:
-                self._batches.settle(found.batch, call)
-
-    def _forget(self, call: int) -> _Open | None:
-        found = self._calls.pop(call, None)
-        if found is not None and self._ids.get(found.id) == call:
-            del self._ids[found.id]
-        return found
+        self._calls.settle(calls)
 
     def close(self) -> list[Line]:
         """What is left to be said when the server ends by itself: subscriptions end."""
         lines = [
-            _line((responses.response(each, responses.listened(self._info, each)), ()))
+            Line(responses.response(each, responses.listened(self._info, each)) + b"\n")
             for each in self._listeners
         ]
         self._listeners.clear()
         return lines
-
-    @staticmethod
-    def _finish(whole: tuple[bytes, tuple[int, ...]] | None) -> Line | None:
-        return None if whole is None else _line(whole)
 
 
 def encode_failure(error: AgentbusError) -> bytes:
@@ -331,5 +296,5 @@ def encode_failure(error: AgentbusError) -> bytes:
     return msgspec.json.encode({"error": to_data(error)})
 
 
-def _line(whole: tuple[bytes, Iterable[int]]) -> Line:
-    return Line(whole[0] + b"\n", tuple(whole[1]))
+def _line(whole: Whole | None) -> Line | None:
+    return None if whole is None else Line(whole[0] + b"\n", whole[1])

@@ -64,6 +64,7 @@ class World:
         self.running = True
         self.connected = False
         self.start_error: AgentbusError | None = None
+        self.silent_start = False
         self.started = 0
         self.connects = 0
         self.exit_code: int | None = None
@@ -234,6 +235,8 @@ class World:
 
     def _start(self) -> None:
         self.started += 1
+        if self.silent_start:
+            return
         self.running = self.start_error is None
         self.event(DaemonStarted(self.start_error))
 
@@ -320,7 +323,7 @@ def make() -> Callable[..., World]:
     def build(settings: Settings | None = None, project: Project | None = None, **given: Any):
         return World(
             Given(fallback="random", **given),
-            project or Project("/work/repo", "repo"),
+            project or Project("/code/repo", "repo"),
             settings or Settings(),
         )
 

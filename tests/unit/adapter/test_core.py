@@ -81,6 +81,18 @@ def test_a_daemon_that_died_while_starting_is_started_again_for_a_call(make):
     assert world.result(identifier)["agent"] == "Sam"
 
 
+def test_a_starting_daemon_that_never_reports_is_looked_for_all_the_same(make):
+    world = make()
+    world.running = False
+    world.silent_start = True
+    world.begin().greet()
+    world.pass_time(50)
+    assert world.started == 1
+    world.running = True
+    world.pass_time(20)
+    assert world.now_result("whoami")["agent"] == "Sam"
+
+
 def test_a_setup_error_is_told_at_once_and_tried_again_by_the_next_call(make):
     world = make()
     world.running = False
@@ -197,6 +209,13 @@ def test_a_daemon_that_talks_nonsense_is_left(world, nonsense):
     assert world.connects == 2
 
 
+def test_a_daemon_whose_messages_are_none_is_left(world):
+    world.deliver("x", messages=[{"content": "no place"}])
+    world.pass_time(1)
+    assert world.connects == 2
+    assert world.now_result("recv") == NOTHING
+
+
 # sessions
 
 
@@ -206,7 +225,7 @@ def test_a_session_registers_with_its_repository_when_the_client_is_known(world)
         "application": "tests",
         "session": "random",
         "repository": "repo",
-        "repository_root": "/work/repo",
+        "repository_root": "/code/repo",
     }
 
 

@@ -144,6 +144,19 @@ def test_a_release_is_answered_when_it_is_committed() -> None:
     assert rig.call(connection, "heartbeat")["attachments"] == []
 
 
+def test_a_release_that_could_not_be_stored_is_asked_again_after_the_reports_before_it() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 1)
+    rig.ask(connection, "delivered", attachment=attachment, epoch="1.0", positions=[[1, 1]])
+    rig.disconnect(connection)
+    report, release = rig.frame(Report), rig.frame(Release)
+    rig.refuse(report.ref, "storage_error")
+    rig.refuse(release.ref, "storage_error")
+    rig.sleep(1.5)
+    assert rig.frames == [report, release]
+
+
 def test_releasing_what_has_ended_is_no_error() -> None:
     rig = Rig()
     assert rig.call(rig.connect(), "release", attachment="1.7") == {}

@@ -193,10 +193,7 @@ def read(stream: list[Entry], params: HistoryParams) -> StreamRead:
     )
     while not reading.done:
         name, _, start, _, _, count = reading.command()
-        if start.startswith(b"("):
-            bound = int(start[1:-2])
-        else:
-            bound = 0 if forward else 10**9
+        bound = int(start[1:-2]) if start not in (b"+", b"-") else 10**9
         if name == b"XRANGE":
             found = [each for each in stream if each.seq > bound]
         else:

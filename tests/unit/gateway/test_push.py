@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import defaultdict
 
 import msgspec
 import pytest
@@ -160,7 +161,7 @@ def test_what_fits_is_read_however_little_it_is() -> None:
 def test_a_connection_has_one_read_at_a_time_and_its_subscriptions_take_turns() -> None:
     rig = Rig(prefetch_messages=1000)
     rig.project(top(1, 600), top(2, 600))
-    connection, _ = rig.member(1, info(1), info(2, MEMORY))
+    rig.member(1, info(1), info(2, MEMORY))
     assert len(rig.reads) == 1
     first = rig.read(entries(1, 100), more=True)
     second = rig.read(entries(1, 100), more=True)
@@ -274,6 +275,16 @@ def test_what_retention_removed_comes_as_a_gap() -> None:
     assert [message["seq"] for message in note["messages"]] == [6, 7, 8, 9]
 
 
+def test_after_everything_was_removed_the_next_message_comes_with_its_gap() -> None:
+    rig = Rig()
+    rig.project(top(1, 0, count=0, oldest=0))
+    connection, _ = rig.member(1, info(1, position=2))
+    rig.show(8, 8)
+    rig.read(entries(8, 8))
+    (note,) = rig.notes(connection, "deliver")
+    assert (note["gaps"][0]["lost"], note["through"]) == (5, 8)
+
+
 # ---- epochs and readiness
 
 
@@ -345,77 +356,82 @@ def test_a_connection_that_has_gone_is_pushed_nothing() -> None:
 # ---- at random
 
 
+class Crowd:
+    """Four sessions on two channels, with an adapter each that reports when it is told to."""
+
+    def __init__(self, seed: int) -> None:
+        self.rng = random.Random(seed)
+        self.rig = Rig(prefetch_messages=self.rng.choice([3, 10, 50]))
+        self.streams: dict[int, list[Entry]] = {GENERAL: [], MEMORY: []}
+        self.members = [
+            (*self.rig.member(n, info(2 * n), info(2 * n + 1, MEMORY)), n) for n in range(1, 5)
+        ]
+        self.got: dict[tuple[int, int], list[int]] = defaultdict(list)
+        self.through: dict[tuple[int, int], int] = {}
+
+    def send(self) -> None:
+        channel = self.rng.choice([GENERAL, MEMORY])
+        first = len(self.streams[channel]) + 1
+        last = first + self.rng.randint(0, 4)
+        sender = self.rng.randint(1, 6)
+        self.streams[channel] += entries(first, last, sender=sender)
+        if self.rng.random() < 0.9:
+            self.rig.show(first, last, channel=channel, sender=sender)
+
+    def reply(self) -> None:
+        if not self.rig.reads:
+            return
+        asked = self.rig.reads.pop(self.rng.randrange(len(self.rig.reads)))
+        self.rig.reads.insert(0, asked)
+        found = [each for each in self.streams[asked.channel_id] if each.seq > (asked.edge or 0)]
+        self.rig.read(found[: self.rng.randint(0, asked.count)])
+
+    def report(self) -> None:
+        if self.through:
+            connection, subscription = self.rng.choice(sorted(self.through))
+            position = self.through.pop((connection, subscription))
+            attachment = self.members[connection - 1][1]
+            report(self.rig, connection, attachment, subscription, position)
+
+    def wait(self) -> None:
+        self.rig.sleep(0.2)
+
+    def survey(self) -> None:
+        tops = [top(channel, len(stream)) for channel, stream in self.streams.items() if stream]
+        self.rig.project(*tops)
+
+    def collect(self) -> None:
+        for connection, _, _ in self.members:
+            self.rig.call(connection, "heartbeat")
+            for note in self.rig.notes(connection, "deliver"):
+                key = (connection, note["subscription"])
+                self.got[key] += [message["seq"] for message in note["messages"]]
+                self.through[key] = note["through"]
+
+    def settle(self) -> None:
+        self.survey()
+        for _ in range(1000):
+            for _ in self.members:
+                self.report()
+                self.reply()
+            self.wait()
+            self.collect()
+
+    def wanted(self, session: int, channel: int) -> list[int]:
+        return [each.seq for each in self.streams[channel] if each.session_id != session]
+
+
 @pytest.mark.parametrize("seed", range(12))
 def test_every_subscriber_gets_everything_once_and_in_order(seed: int) -> None:
-    """Members come, report, lag and lose the projector, in any order; streams stay."""
-    rng = random.Random(seed)
-    rig = Rig(prefetch_messages=rng.choice([3, 10, 50]))
-    streams: dict[int, list[Entry]] = {GENERAL: [], MEMORY: []}
-    members = []
-    for number in range(4):
-        feeds = (info(2 * number + 1), info(2 * number + 2, MEMORY))
-        members.append((*rig.member(number + 1, *feeds), feeds))
-    got: dict[tuple[int, int], list[int]] = {}
-    through: dict[tuple[int, int], int] = {}
-
-    def collect() -> None:
-        for connection, _, _ in members:
-            for note in rig.notes(connection, "deliver"):
-                key = (connection, note["subscription"])
-                got.setdefault(key, []).extend(each["seq"] for each in note["messages"])
-                through[key] = note["through"]
-
-    def reply() -> None:
-        index = rng.randrange(len(rig.reads))
-        asked = rig.reads.pop(index)
-        rig.reads.insert(0, asked)
-        found = [each for each in streams[asked.channel_id] if each.seq > (asked.edge or 0)]
-        rig.read(found[: rng.randint(0, asked.count)])
-
-    def tops() -> list[object]:
-        return [top(channel, len(stream)) for channel, stream in streams.items() if stream]
-
+    crowd = Crowd(seed)
+    actions = [crowd.send, crowd.reply, crowd.report, crowd.wait, crowd.survey]
     for _ in range(300):
-        for connection, _, _ in members:
-            rig.call(connection, "heartbeat")
-        action = rng.random()
-        if action < 0.4:
-            channel = rng.choice([GENERAL, MEMORY])
-            first = len(streams[channel]) + 1
-            last = first + rng.randint(0, 4)
-            sender = rng.randint(1, 6)
-            streams[channel] += entries(first, last, sender=sender)
-            if rng.random() < 0.9:
-                rig.show(first, last, channel=channel, sender=sender)
-        elif action < 0.7 and rig.reads:
-            reply()
-        elif action < 0.9 and through:
-            collect()
-            key = rng.choice(sorted(through))
-            _, attachment, _ = members[key[0] - 1]
-            report(rig, key[0], attachment, key[1], through[key])
-        elif action < 0.95:
-            rig.sleep(0.2)
-        else:
-            rig.project(*tops())
-        collect()
-    rig.project(*tops())
-    for _ in range(400):
-        for connection, _, _ in members:
-            rig.call(connection, "heartbeat")
-        for key, position in sorted(through.items()):
-            report(rig, key[0], members[key[0] - 1][1], key[1], position)
-        through.clear()
-        rig.sleep(0.2)
-        for _ in range(len(rig.reads)):
-            reply()
-        collect()
-    for connection, _, feeds in members:
-        for feed in feeds:
-            wanted = [
-                each.seq for each in streams[feed.channel_id] if each.session_id != connection
-            ]
-            assert got.get((connection, feed.id), []) == wanted
+        crowd.rng.choices(actions, [8, 6, 4, 1, 1])[0]()
+        crowd.collect()
+    crowd.settle()
+    for connection, _, number in crowd.members:
+        assert crowd.got[connection, 2 * number] == crowd.wanted(number, GENERAL)
+        assert crowd.got[connection, 2 * number + 1] == crowd.wanted(number, MEMORY)
 
 
 def test_a_deliver_line_is_one_json_object() -> None:

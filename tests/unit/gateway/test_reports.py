@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from agentbus.gateway import reports
+from agentbus.gateway import reports, writer_link
 from agentbus.wire.events import Closed
-from agentbus.wire.links import GATEWAY_WRITER, Done, Report
+from agentbus.wire.links import GATEWAY_WRITER, Done, GatewayHello, Release, Report
 from tests.support.gateway_rig import MEMORY, Rig, entries, info, top
 
 
@@ -98,6 +98,17 @@ def test_what_an_older_gateway_delivered_is_believed_until_the_tops_are_known() 
     assert rig.delivered(connection) == [8, 9]
 
 
+def test_what_retention_removed_after_it_was_handed_off_may_still_be_reported() -> None:
+    rig = Rig()
+    rig.restart_writer(welcome=False)
+    rig.welcome(general=9)
+    rig.project(top(1, 0, count=0, oldest=0))
+    connection, attachment = rig.member(1, info(1, position=3))
+    report(rig, connection, attachment, (1, 9))
+    rig.sleep(0.03)
+    assert rig.frame(Report).positions == [(1, 9)]
+
+
 def test_an_epoch_that_is_over_is_stale() -> None:
     rig = Rig()
     connection, attachment = rig.member(1)
@@ -118,14 +129,44 @@ def test_a_report_of_a_claim_that_is_over_is_stale() -> None:
     assert rig.result(connection, request)["code"] == "stale_attachment"
 
 
-def test_a_report_that_was_not_stored_is_answered_so() -> None:
+def test_a_report_that_was_not_stored_is_answered_so_and_asked_again() -> None:
     rig = Rig()
     connection, attachment = rig.member(1)
     rig.show(1, 1)
     request = report(rig, connection, attachment, (1, 1))
     rig.sleep(0.03)
-    rig.refuse(rig.frame(Report).ref, "storage_error")
+    frame = rig.frame(Report)
+    rig.refuse(frame.ref, "storage_error")
     assert rig.result(connection, request)["code"] == "storage_error"
+    assert rig.framed(Report) == []
+    rig.sleep(writer_link.AGAIN_SECONDS)
+    assert rig.framed(Report) == [frame]
+    rig.outcomes(Done(frame.ref))
+    rig.sleep(5)
+    assert rig.framed(Report) == []
+
+
+def test_a_report_that_is_refused_for_good_is_not_asked_again() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 1)
+    report(rig, connection, attachment, (1, 1))
+    rig.sleep(0.03)
+    rig.refuse(rig.frame(Report).ref, "stale_attachment")
+    rig.sleep(5)
+    assert rig.framed(Report) == []
+
+
+def test_reports_wait_for_the_writer_however_long_it_is_away() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 1)
+    report(rig, connection, attachment, (1, 1))
+    rig.disconnect(connection)
+    rig.event(Closed(GATEWAY_WRITER))
+    rig.sleep(120)
+    rig.restart_writer()
+    assert [type(frame) for frame in rig.frames] == [GatewayHello, Report, Release]
 
 
 def test_reports_survive_the_writer() -> None:

@@ -124,6 +124,13 @@ def test_an_id_whose_receipt_is_gone_is_a_conflict_while_its_row_exists(world: W
         world.store._connection.execute("DELETE FROM receipts")
     (answer,) = world.ask(world.append(sam.attachment, "a", "x"))
     assert code(answer) == "operation_id_conflict"
+    before, again, after = world.ask(
+        world.append(sam.attachment, "b"),
+        world.append(sam.attachment, "a", "x"),
+        world.append(sam.attachment, "c"),
+    )
+    assert code(again) == "operation_id_conflict"
+    assert (before.seq, after.seq) == (2, 3)
 
 
 def test_a_resumed_session_may_retry_what_it_sent_before(world: World) -> None:

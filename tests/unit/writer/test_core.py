@@ -280,7 +280,7 @@ def test_an_operation_that_meets_a_bug_harms_nobody_else(
     assert answers[1].failure.code == "internal"
     assert [answers[0].seq, answers[2].seq] == [1, 2]
     notes = [effect for effect in world.effects if isinstance(effect, Note)]
-    assert [note.fields["operations"] for note in notes] == [3, 1]
+    assert [note.action for note in notes] == ["batch_taken_apart", "operation_crashed"]
     (one, two) = world.ask(world.append(sam.attachment, "c"), world.append(sam.attachment, "d"))
     assert (one.seq, two.seq) == (3, 4)
     assert len(world.committed()) == 3

@@ -253,9 +253,9 @@ def test_nothing_restarts_an_expired_cursor_silently(world: World) -> None:
     fill(world, sam, 3)
     world.time += 73 * HOUR
     (renewed,) = world.ask(Renew(world.ref(), sam.attachment))
-    assert renewed.subscriptions[0].expires_at == expired.expires_at
+    assert renewed.subscriptions == []
     sam = resume(world, sam)
-    assert sam.subscriptions[0].expires_at == expired.expires_at
+    assert sam.subscriptions == []
     report(world, sam, (expired.id, 2))
     assert position(world, expired.id) == 0
     (anew,) = world.ask(Subscribe(world.ref(), sam.attachment, "general", None))
@@ -267,7 +267,7 @@ def test_a_marker_is_forgotten_when_its_position_is_reported(world: World) -> No
     sam = world.register()
     world.time += 73 * HOUR
     report(world, sam, (sam.subscriptions[0].id, 0))
-    assert [info.channel for info in resume(world, sam).subscriptions] == ["memory"]
+    assert world.rows("SELECT channel_id FROM subscriptions") == [(2,)]
 
 
 def test_a_marker_is_forgotten_after_720_hours(world: World) -> None:

@@ -1,0 +1,113 @@
+"""Answers on their way to the harness, and what they hand off.
+
+Delivery is decided here: a recv has taken messages from its session's inbox into a line; when the
+last byte of the line is out they are handed off, and that is reported to the daemon in the same
+breath. A line taken back, or a call cancelled before it had one, puts them back.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from agentbus.adapter.events import Effect, Withdraw, WriteStdout
+from agentbus.adapter.inbox import Batch
+from agentbus.adapter.reports import Reports
+from agentbus.adapter.session import Session
+from agentbus.errors import AgentbusError
+from agentbus.wire.mcp import Line, McpServer
+
+
+class Handoff(msgspec.Struct, frozen=True, eq=False):
+    """What a recv has taken for its result, until the result is written or not."""
+
+    session: Session
+    batch: Batch
+
+
+class Answers:
+    """Lines by their token, and the calls that each answers."""
+
+    def __init__(self, mcp: McpServer, reports: Reports, effects: list[Effect]) -> None:
+        self._mcp = mcp
+        self._reports = reports
+        self._effects = effects
+        self._lines: dict[int, tuple[int, ...]] = {}
+        self._written_with: dict[int, int] = {}
+        self._unwanted: dict[int, None] = {}
+        self._handoffs: dict[int, Handoff] = {}
+        self._tokens = 0
+
+    @property
+    def unwritten(self) -> int:
+        """Lines of which bytes are still to be written."""
+        return len(self._lines)
+
+    def answer(self, call: int, structured: bytes, handoff: Handoff | None = None) -> None:
+        """A tool's result, which hands off what was taken for it."""
+        if handoff is not None:
+            self._handoffs[call] = handoff
+        self._write_if(self._mcp.answer(call, structured))
+
+    def fail(self, call: int, error: AgentbusError) -> None:
+        """A tool's failure."""
+        self._write_if(self._mcp.fail(call, error))
+
+    def _write_if(self, line: Line | None) -> None:
+        if line is not None:
+            self.write(line)
+
+    def write(self, line: Line) -> None:
+        """Has a line written."""
+        self._tokens += 1
+        self._lines[self._tokens] = line.calls
+        for call in line.calls:
+            self._written_with[call] = self._tokens
+        self._effects.append(WriteStdout(line.data, self._tokens))
+
+    def flushed(self, token: int) -> None:
+        """The one place where something counts as delivered."""
+        calls = self._lines.pop(token, ())
+        for call in calls:
+            del self._written_with[call]
+            self._unwanted.pop(call, None)
+            handoff = self._handoffs.pop(call, None)
+            if handoff is not None:
+                handoff.session.inbox.hand_off(handoff.batch)
+                self._reports.report(handoff.session)
+        self._mcp.settle(calls)
+
+    def cancelled(self, call: int) -> None:
+        """Nobody wants this answer: it is taken back if that can still be done."""
+        token = self._written_with.get(call)
+        if token is None:
+            self._give_up([call])
+            return
+        self._unwanted[call] = None
+        unsent = [each for each in self._effects if _writes(each, token)]
+        if unsent:
+            self._effects.remove(unsent[0])
+            self.withdrawn(token)
+        else:
+            self._effects.append(Withdraw(token))
+
+    def withdrawn(self, token: int) -> None:
+        """No byte of the line is out; the other calls of a batch are answered by another line."""
+        calls = self._lines.pop(token, ())
+        for call in calls:
+            del self._written_with[call]
+        self._give_up([call for call in calls if call in self._unwanted])
+
+    def _give_up(self, calls: list[int]) -> None:
+        """They get no answer: what was taken for it goes back."""
+        line = None
+        for call in calls:
+            self._unwanted.pop(call, None)
+            handoff = self._handoffs.pop(call, None)
+            if handoff is not None:
+                handoff.session.inbox.restore(handoff.batch)
+            line = self._mcp.abandon(call)
+        self._write_if(line)
+
+
+def _writes(effect: Effect, token: int) -> bool:
+    return isinstance(effect, WriteStdout) and effect.token == token

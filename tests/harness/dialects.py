@@ -1,0 +1,192 @@
+"""What harnesses ask of their model and what it answers, in the two wire formats they use.
+
+    dialect     asked at            calls                  their results
+    Anthropic   POST /v1/messages   `tool_use` blocks      `tool_result` blocks, at the end
+    Responses   POST /v1/responses  `function_call` items  `function_call_output` items, at the end
+
+Pure: a request's body to a `Question`, a `Reply` to server-sent events. Only the parts that a test
+needs are read; what a harness adds is left alone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import json
+from collections.abc import Iterable, Iterator
+from typing import Any, Protocol
+
+import msgspec
+
+SERVER = "agentbus"
+"""The name under which harnesses are told of the MCP server."""
+
+_numbers = itertools.count(1)
+
+
+class Question(msgspec.Struct, frozen=True):
+    """What the model is asked: `tools` that it may call, as the bus names them, and `results` of
+    the calls it made last, each as the text it is shown."""
+
+    tools: list[str]
+    results: list[str]
+
+
+class Call(msgspec.Struct, frozen=True):
+    """A tool that the model calls: of the bus, or of the harness itself."""
+
+    tool: str
+    arguments: dict[str, Any]
+    of_bus: bool = True
+
+
+class Reply(msgspec.Struct, frozen=True):
+    """What the model says: a text, calls, or both. Without calls the harness' turn is over."""
+
+    text: str = ""
+    calls: tuple[Call, ...] = ()
+
+
+Events = Iterator[tuple[str, dict[str, Any]]]
+"""Name and data of server-sent events."""
+
+
+class Dialect(Protocol):
+    """One wire format."""
+
+    path: str
+
+    def read(self, body: dict[str, Any]) -> Question:
+        """A request."""
+
+    def write(self, body: dict[str, Any], reply: Reply) -> Events:
+        """The answer to it."""
+
+
+def _text(content: Any) -> str:
+    """Of a string, or of blocks."""
+    if isinstance(content, str):
+        return content
+    return "\n".join(block.get("text", "") for block in content)
+
+
+def _blocks(content: str | list[dict[str, Any]]) -> list[dict[str, Any]]:
+    return [] if isinstance(content, str) else content
+
+
+def _identifier(kind: str) -> str:
+    return f"{kind}_{next(_numbers):024}"
+
+
+class Anthropic:
+    """Claude Code's."""
+
+    path = "/v1/messages"
+    prefix = f"mcp__{SERVER}__"
+
+    def read(self, body: dict[str, Any]) -> Question:
+        """Tools that Claude Code keeps back until they are searched for are not among these."""
+        names = [tool["name"] for tool in body.get("tools", [])]
+        newest = reversed(body["messages"])
+        asked = itertools.takewhile(lambda message: message["role"] != "assistant", newest)
+        blocks = [block for message in asked for block in _blocks(message["content"])]
+        return Question(
+            [name.removeprefix(self.prefix) for name in names if name.startswith(self.prefix)],
+            [_text(block["content"]) for block in blocks if block["type"] == "tool_result"],
+        )
+
+    def write(self, body: dict[str, Any], reply: Reply) -> Events:
+        """A message, block by block."""
+        stop = "tool_use" if reply.calls else "end_turn"
+        usage = {"input_tokens": 1, "output_tokens": 1}
+        message = {
+            "id": _identifier("msg"),
+            "type": "message",
+            "role": "assistant",
+            "model": body["model"],
+            "content": [],
+            "stop_reason": None,
+            "stop_sequence": None,
+            "usage": usage,
+        }
+        yield "message_start", {"message": message}
+        for index, (empty, delta) in enumerate(self._blocks(reply)):
+            yield "content_block_start", {"index": index, "content_block": empty}
+            yield "content_block_delta", {"index": index, "delta": delta}
+            yield "content_block_stop", {"index": index}
+        yield "message_delta", {"delta": {"stop_reason": stop}, "usage": usage}
+        yield "message_stop", {}
+
+    def _blocks(self, reply: Reply) -> Iterable[tuple[dict[str, Any], dict[str, Any]]]:
+        if reply.text:
+            yield {"type": "text", "text": ""}, {"type": "text_delta", "text": reply.text}
+        for call in reply.calls:
+            name = self.prefix + call.tool if call.of_bus else call.tool
+            use = _identifier("toolu")
+            arguments = json.dumps(call.arguments)
+            yield (
+                {"type": "tool_use", "id": use, "name": name, "input": {}},
+                {"type": "input_json_delta", "partial_json": arguments},
+            )
+
+
+class Responses:
+    """Codex'."""
+
+    path = "/v1/responses"
+    namespace = f"mcp__{SERVER}"
+    subagents = "multi_agent_v1"
+    """The namespace of the tools for subagents, the only ones of its own that tests call."""
+
+    def read(self, body: dict[str, Any]) -> Question:
+        """MCP tools come in a namespace, one for each server."""
+        spaces = [tool for tool in body.get("tools", []) if tool.get("name") == self.namespace]
+        asked = list(itertools.takewhile(self._is_asked, reversed(body["input"])))
+        outputs = [item for item in reversed(asked) if item["type"] == "function_call_output"]
+        return Question(
+            [tool["name"] for space in spaces for tool in space["tools"]],
+            [_text(item["output"]) for item in outputs],
+        )
+
+    @staticmethod
+    def _is_asked(item: dict[str, Any]) -> bool:
+        """Rather than said by the model."""
+        return item["type"] != "function_call" and item.get("role") != "assistant"
+
+    def write(self, body: dict[str, Any], reply: Reply) -> Events:
+        """A response, item by item."""
+        response = {"id": _identifier("resp"), "object": "response", "model": body["model"]}
+        yield "response.created", {"response": {**response, "status": "in_progress", "output": []}}
+        items = list(self._items(reply))
+        for index, item in enumerate(items):
+            yield "response.output_item.added", {"output_index": index, "item": item}
+            yield "response.output_item.done", {"output_index": index, "item": item}
+        usage = {
+            "input_tokens": 1,
+            "input_tokens_details": {"cached_tokens": 0},
+            "output_tokens": 1,
+            "output_tokens_details": {"reasoning_tokens": 0},
+            "total_tokens": 2,
+        }
+        done = {**response, "status": "completed", "output": items, "usage": usage}
+        yield "response.completed", {"response": done}
+
+    def _items(self, reply: Reply) -> Iterable[dict[str, Any]]:
+        if reply.text:
+            part = {"type": "output_text", "text": reply.text, "annotations": []}
+            yield {
+                "type": "message",
+                "id": _identifier("msg"),
+                "role": "assistant",
+                "status": "completed",
+                "content": [part],
+            }
+        for call in reply.calls:
+            yield {
+                "type": "function_call",
+                "id": _identifier("fc"),
+                "call_id": _identifier("call"),
+                "namespace": self.namespace if call.of_bus else self.subagents,
+                "name": call.tool,
+                "arguments": json.dumps(call.arguments),
+                "status": "completed",
+            }

@@ -1,0 +1,28 @@
+"""As many seeds as fit: random messages, cancelled calls and faults; nothing is ever lost."""
+
+from __future__ import annotations
+
+import os
+import time
+
+import pytest
+
+from tests.support.simulation.runs import Failed, Report, run, summary
+
+SECONDS = float(os.environ.get("AGENTBUS_SIMULATION_SECONDS", "20"))
+FIRST = int(os.environ.get("AGENTBUS_SIMULATION_FIRST", "1"))
+FEWEST = 3
+"""However slow the machine is."""
+
+
+@pytest.mark.timeout(SECONDS + 100)
+def test_nothing_is_lost_whatever_happens(capsys):
+    began = time.monotonic()
+    reports: list[Report] = []
+    while time.monotonic() - began < SECONDS or len(reports) < FEWEST:
+        try:
+            reports.append(run(FIRST + len(reports)))
+        except Failed as failed:
+            pytest.fail("\n".join([*failed.trace[-40:], str(failed)]), pytrace=False)
+    with capsys.disabled():
+        print(f"\nsimulation: {summary(reports, time.monotonic() - began)}")

@@ -1,0 +1,190 @@
+"""What happens to a machine: one table of faults, from which chance draws."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Final
+
+from tests.support.simulation.processes import Process
+from tests.support.simulation.writer import Writer
+
+if TYPE_CHECKING:
+    from tests.support.simulation.world import World
+
+CHILDREN: Final = ("writer", "projector", "gateway")
+PROCESSES: Final = (*CHILDREN, "redis", "supervisor")
+DAY: Final = 86_400.0
+ALONE: Final = 0.7
+TOGETHER: Final = 0.03
+"""How often a fault comes alone; else the next one follows within about so many seconds."""
+
+Fault = Callable[["Faults"], None]
+
+
+class Faults:
+    """Draws faults while `active`."""
+
+    def __init__(self, world: World) -> None:
+        self.active = False
+        self.drawn: dict[str, int] = {}
+        """How often each was."""
+        self.calm = True
+        """Whether there never was one."""
+        self._world = world
+        self._scheduler = world.scheduler
+        self._machine = world.machine
+        self._chance = world.scheduler.chance("faults")
+        self._jumped = 0.0
+        self._pace = 1.0
+
+    def begin(self, pace: float) -> None:
+        """One about every `pace` seconds."""
+        self.active, self.calm = True, False
+        self._pace = pace
+        self._next(pace)
+
+    def _next(self, pace: float) -> None:
+        self._scheduler.after(self._chance.expovariate(1 / pace), self._draw)
+
+    def _draw(self) -> None:
+        if not self.active:
+            return
+        (name,) = self._chance.choices(list(TABLE), [weight for weight, _ in TABLE.values()])
+        self.drawn[name] = self.drawn.get(name, 0) + 1
+        self._scheduler.trace.note(self._scheduler.now, f"FAULT {name}")
+        TABLE[name][1](self)
+        self._next(self._pace if self._chance.random() < ALONE else TOGETHER)
+
+    def _some(self, names: tuple[str, ...]) -> Process | None:
+        return self._machine.find(self._chance.choice(names))
+
+    def _some_adapter(self) -> Process | None:
+        return self._chance.choice(self._world.clients).adapter
+
+    # ---- processes
+
+    def kill(self) -> None:
+        """SIGKILL between two events."""
+        process = self._some(PROCESSES)
+        if process is not None:
+            process.kill()
+
+    def doom(self) -> None:
+        """SIGKILL in the middle of a write, soon."""
+        process = self._some(PROCESSES)
+        if process is not None:
+            process.doom(self._chance.randrange(4))
+
+    def kill_writer_after_commit(self) -> None:
+        """SIGKILL between a commit and its answers."""
+        writer = self._machine.application("writer")
+        if isinstance(writer, Writer):
+            writer.dies_after_commit = True
+
+    def kill_adapter(self) -> None:
+        """SIGKILL of an adapter, at once or in the middle of a write."""
+        adapter = self._some_adapter()
+        if adapter is not None:
+            if self._chance.random() < 0.5:
+                adapter.kill()
+            else:
+                adapter.doom(self._chance.randrange(3))
+
+    def halt(self) -> None:
+        """The scheduler of the system forgets a process."""
+        process = self._some(PROCESSES) if self._chance.random() < 0.8 else self._some_adapter()
+        if process is not None:
+            process.halt(self._chance.random() ** 2 * 2)
+
+    def stop(self) -> None:
+        """SIGSTOP, and SIGCONT some time later, unless it was replaced by then."""
+        process = self._some(CHILDREN)
+        if process is not None:
+            process.halt(self._chance.uniform(0.1, 8), stopped=True)
+
+    def refuse_forks(self) -> None:
+        """The next fork fails."""
+        daemon = self._machine.daemon
+        if daemon is not None:
+            daemon.refused_forks = 1
+            self.kill()
+
+    def stop_daemon(self) -> None:
+        """Somebody stops the daemon in order."""
+        daemon = self._machine.daemon
+        if daemon is not None:
+            daemon.stop()
+
+    def block_harness(self) -> None:
+        """A harness does not read."""
+        self._chance.choice(self._world.clients).block(self._chance.random() ** 2 * 2)
+
+    # ---- the machine
+
+    def lock_database(self) -> None:
+        """Another program writes to the database."""
+        self._machine.disk.lock()
+        self._scheduler.after(self._chance.random() ** 2, self._machine.disk.unlock)
+
+    def fill_disk(self) -> None:
+        """No space is left."""
+        self._machine.disk.fill(full=True)
+        self._scheduler.after(self._chance.random() ** 2, self.free_disk)
+
+    def free_disk(self) -> None:
+        """There is again."""
+        self._machine.disk.fill(full=False)
+
+    def jump(self) -> None:
+        """The clock is set; never more than a day from the true time."""
+        target = self._chance.uniform(-DAY, DAY)
+        self._scheduler.jump(target - self._jumped)
+        self._jumped = target
+
+    # ---- Redis
+
+    def fill_redis(self) -> None:
+        """It takes nothing more."""
+        self._machine.redis.model.out_of_memory = True
+        self._scheduler.after(self._chance.random() * 0.5, self.free_redis)
+
+    def free_redis(self) -> None:
+        """It does again."""
+        self._machine.redis.model.out_of_memory = False
+
+    def empty_redis(self) -> None:
+        """Somebody empties it."""
+        self._machine.redis.model.run((b"FLUSHALL",))
+
+    def save_redis(self) -> None:
+        """A snapshot is written."""
+        self._machine.redis.model.run((b"SAVE",))
+
+    # ---- the end of it
+
+    def heal(self) -> None:
+        """No more faults, and what is lasting of them is over."""
+        self.active = False
+        self._machine.disk.unlock()
+        self.free_disk()
+        self.free_redis()
+
+
+TABLE: Final[dict[str, tuple[int, Fault]]] = {
+    "kill": (8, Faults.kill),
+    "doom": (8, Faults.doom),
+    "kill writer after commit": (3, Faults.kill_writer_after_commit),
+    "kill adapter": (6, Faults.kill_adapter),
+    "halt": (4, Faults.halt),
+    "stop": (1, Faults.stop),
+    "refuse forks": (1, Faults.refuse_forks),
+    "stop daemon": (1, Faults.stop_daemon),
+    "block harness": (4, Faults.block_harness),
+    "lock database": (2, Faults.lock_database),
+    "fill disk": (2, Faults.fill_disk),
+    "jump": (1, Faults.jump),
+    "fill Redis": (1, Faults.fill_redis),
+    "empty Redis": (1, Faults.empty_redis),
+    "save Redis": (2, Faults.save_redis),
+}
+"""Weight and action by name."""

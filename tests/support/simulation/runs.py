@@ -1,0 +1,83 @@
+"""One seed, one run: everything about it is drawn from the seed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Final
+
+import msgspec
+
+from tests.support.simulation import knobs
+from tests.support.simulation.scheduler import Scheduler
+from tests.support.simulation.world import World
+
+ROUNDS: Final = 2
+
+
+class Report(msgspec.Struct, frozen=True):
+    """What a run was."""
+
+    seed: int
+    digest: str
+    steps: int
+    messages: int
+    seconds: float
+    """Virtual ones."""
+    faults: dict[str, int]
+    knobs: dict[str, int]
+
+
+class Failed(Exception):
+    """A promise was broken, or a core failed; `trace` is what happened last."""
+
+    def __init__(self, seed: int, error: BaseException, trace: list[str]) -> None:
+        super().__init__(seed)
+        self.seed = seed
+        self.error = error
+        self.trace = trace
+
+    def __str__(self) -> str:
+        kind = type(self.error).__name__
+        return (
+            f"seed {self.seed}: {kind}: {self.error}\n"
+            f"replay: python -m tests.simulation --seed {self.seed} --trace"
+        )
+
+
+def run(seed: int, sink: Callable[[str], object] | None = None) -> Report:
+    """A bus under faults, at rest, under faults, at rest. Raises Failed."""
+    chance = Scheduler(seed).chance("run")
+    with (
+        knobs.turned(chance) as turned,
+        World(seed, chance.choice((2, 3, 5)), knobs.settings(chance)) as world,
+    ):
+        world.scheduler.trace.sink = sink
+        begun = world.scheduler.now
+        try:
+            world.start()
+            for _ in range(ROUNDS):
+                world.run(chance.uniform(0.5, 6), chance.choice((None, 0.2, 0.7, 2)))
+                world.settle()
+        except Exception as error:
+            raise Failed(seed, error, list(world.scheduler.trace.last)) from error
+        return Report(
+            seed,
+            world.scheduler.trace.digest(),
+            world.scheduler.steps,
+            len(world.truth.rows),
+            world.scheduler.now - begun,
+            world.faults.drawn,
+            turned,
+        )
+
+
+def summary(reports: list[Report], seconds: float) -> str:
+    """One line."""
+    steps = sum(report.steps for report in reports)
+    faults: Counter[str] = sum((Counter(report.faults) for report in reports), Counter())
+    return (
+        f"{len(reports)} seeds, {steps} steps, {steps / seconds:.0f} steps/s, "
+        f"{sum(report.messages for report in reports)} messages, {faults.total()} faults, "
+        f"{sum(report.seconds for report in reports):.0f} virtual seconds in {seconds:.1f} s"
+    )

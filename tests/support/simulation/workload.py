@@ -1,0 +1,58 @@
+"""What all agents do: join the channels, and know which errors another try mends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from random import Random
+from typing import Final
+
+from tests.support.simulation.clients import Client, Result
+from tests.support.simulation.scheduler import Scheduler
+from tests.support.simulation.truth import require
+
+CHANNELS: Final = ("general", "side/1")
+
+PASSING: Final = frozenset(
+    {
+        "rate_limited",
+        "storage_error",
+        "recovering",
+        "unavailable",
+        "stale_attachment",
+        "session_already_connected",
+    }
+)
+"""Errors that faults around us explain, and that another try mends."""
+
+
+def code_of(result: Result, allowed: frozenset[str] = PASSING) -> str | None:
+    """The error's code; None where it worked. Raises Violation at one that nothing explains."""
+    if "error" not in result:
+        return None
+    code = str(result["error"]["code"])
+    require(code in allowed, "refused", result)
+    return code
+
+
+def prepare(client: Client, scheduler: Scheduler, done: Callable[[str], None]) -> None:
+    """Creates the channels and subscribes to them, however many tries it takes."""
+    steps = [
+        ("create_channel", {"name": CHANNELS[1]}),
+        *(("subscribe", {"channel": channel}) for channel in CHANNELS),
+    ]
+    chance: Random = scheduler.chance(f"prepare {client.name}")
+
+    def go() -> None:
+        if not steps:
+            done(client.name)
+        elif client.call(*steps[0], told) is None:
+            scheduler.after(0.1, go)
+
+    def told(result: Result | None) -> None:
+        if result is not None and code_of(result) is None:
+            del steps[0]
+            go()
+        else:
+            scheduler.after(chance.uniform(0.05, 0.5), go)
+
+    go()
