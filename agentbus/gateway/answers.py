@@ -18,7 +18,12 @@ from agentbus.wire.links import (
     Accepted,
     Append,
     ChannelCreated,
+    Counted,
+    Discovered,
     Done,
+    GapTold,
+    Mutated,
+    NoReceipt,
     Outcome,
     Outcomes,
     Refused,
@@ -89,7 +94,7 @@ class Answers:
                 self._subscriptions.subscribed(operation, outcome)
             case Unsubscribed():
                 self._subscriptions.unsubscribed(operation, outcome)
-            case WriterStatus():
+            case WriterStatus() | Mutated() | NoReceipt() | Discovered() | GapTold() | Counted():
                 pass
             case _:
                 assert_never(outcome)

@@ -12,7 +12,10 @@ from agentbus.wire.events import Closed, Opened, Received
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     PROJECTOR_GATEWAY,
+    CapacityWarning,
     ChannelOpened,
+    CursorsExpired,
+    MemoryChanged,
     Outcomes,
     Processes,
     Projection,
@@ -20,6 +23,7 @@ from agentbus.wire.links import (
     RedisStatus,
     RedisUp,
     Stop,
+    Trimmed,
     Visible,
     Welcome,
 )
@@ -92,6 +96,8 @@ class DaemonLinks:
                 self._parts.status.processes = message.processes
             case Stop():
                 self._stopping.begin()
+            case MemoryChanged() | CursorsExpired() | CapacityWarning() | Trimmed():
+                pass  # not told to anybody yet
             case RedisUp() | RedisDown():
                 pass  # the projector says when the server is of use
             case _:
