@@ -1,0 +1,1 @@
+"""The indexer: keeps the text index up with the database, and searches it."""

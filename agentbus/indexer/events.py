@@ -1,0 +1,45 @@
+"""What the indexer's core is told and what it asks for, beside what all cores share."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import msgspec
+
+from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
+from agentbus.wire.links import SearchAsk, SearchFound, SearchRefused
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """A search has ended; `damaged` says what is wrong with the index where something is."""
+
+    answer: SearchFound | SearchRefused
+    damaged: str | None = None
+
+
+class Search(msgspec.Struct, frozen=True):
+    """Carry out a search, beside everything else; `Searched` follows."""
+
+    ask: SearchAsk
+
+
+class Cancel(msgspec.Struct, frozen=True):
+    """Nobody waits for this search; it may end early."""
+
+    ref: int
+
+
+class Renew(msgspec.Struct, frozen=True):
+    """The index is another file now: searches that begin later must open it."""
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line for the log; fields hold no message contents."""
+
+    level: Literal["info", "warn", "error"]
+    action: str
+    fields: dict[str, Any]
+
+
+Event = Opened | Closed | Received | TurnEnded | Woke | Searched
+Effect = Send | WakeAt | Exit | Search | Cancel | Renew | Note

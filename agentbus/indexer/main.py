@@ -1,0 +1,105 @@
+"""The indexer's process: the core on a uvloop, the two databases, and a thread that searches."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import partial
+from typing import Final, assert_never
+
+from agentbus.indexer.core import Core
+from agentbus.indexer.events import Cancel, Event, Note, Renew, Search, Searched
+from agentbus.indexer.search import Searcher
+from agentbus.runtime import logs
+from agentbus.runtime.child import Child
+from agentbus.runtime.context import ChildContext
+from agentbus.search.fts5.write import IndexWriter
+from agentbus.store.lookup import Lookup
+from agentbus.store.read import Reader
+from agentbus.wire.links import GATEWAY_INDEXER, GatewayToIndexer, SearchAsk
+
+DEADLINE_SECONDS: Final = 2.0
+"""A search that takes longer is stopped."""
+
+_log = logs.get(__name__)
+
+
+def run(context: ChildContext) -> int:
+    """Entry point of the service; the exit code."""
+    child = Child(context, {GATEWAY_INDEXER: GatewayToIndexer})
+    return child.run(Indexer(child, context.paths.database, context.paths.index))
+
+
+class Indexer:
+    """The shell: carries effects out. Searches have a thread and connections of their own, so that
+    neither they nor indexing wait for the other."""
+
+    def __init__(self, child: Child, database: str, index: str) -> None:
+        self._child = child
+        self._source = Reader(database)
+        self._remains = Lookup(database)
+        self._index = IndexWriter(index)
+        self._core = Core(self._source, self._remains, self._index)
+        self._searcher = Searcher(index, database)
+        self._thread = ThreadPoolExecutor(1, "search")
+        self._cancelled: set[int] = set()
+        self._ending = False
+
+    async def start(self) -> None:
+        """Links are served at once; the databases are awaited by the core."""
+        self._child.ready()
+
+    async def close(self) -> None:
+        """Ends what the thread does, and closes the files."""
+        self._ending = True
+        await asyncio.wrap_future(self._thread.submit(self._searcher.close))
+        self._thread.shutdown()
+        self._index.close()
+        self._source.close()
+        self._remains.close()
+
+    def handle(self, event: Event) -> None:
+        """One event, and what follows from it."""
+        effects = self._core.handle(event, self._child.clock.now())
+        for effect in self._child.perform(effects):
+            self._perform(effect)
+
+    def _perform(self, effect: Search | Cancel | Renew | Note) -> None:
+        match effect:
+            case Search(ask):
+                future = self._thread.submit(self._search, ask)
+                future.add_done_callback(partial(self._hand_over, ask))
+            case Cancel(ref):
+                self._cancelled.add(ref)
+            case Renew():
+                self._thread.submit(self._searcher.close)
+            case Note(level, action, fields):
+                getattr(_log, level)(action, **fields)
+            case _:
+                assert_never(effect)
+
+    def _search(self, ask: SearchAsk) -> Searched:
+        """In the thread."""
+        clock = self._child.clock
+        until = clock.now().monotonic + DEADLINE_SECONDS
+
+        def stop() -> bool:
+            return self._ending or ask.ref in self._cancelled or clock.now().monotonic > until
+
+        return self._searcher.run(ask, stop)
+
+    def _hand_over(self, ask: SearchAsk, done: Future[Searched]) -> None:
+        """From the thread to the loop."""
+        if not self._ending:
+            self._child.loop.call_soon_threadsafe(self._searched, ask, done)
+
+    def _searched(self, ask: SearchAsk, done: Future[Searched]) -> None:
+        self._cancelled.discard(ask.ref)
+        error = done.exception()
+        if error is not None:
+            self._child.crash(error, "search")
+            return
+        try:
+            self.handle(done.result())
+        except Exception as fault:  # noqa: BLE001 - the core's state is not to be trusted any more
+            self._child.crash(fault, "searched")

@@ -1,0 +1,39 @@
+"""A request as a query of Redis' query engine (dialect 2); every token is of letters and digits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from agentbus.search.document import EVERY
+from agentbus.search.normalise import Term
+from agentbus.search.request import Request
+
+
+def expression(request: Request, last: int) -> str:
+    """What documents must match, up to this row id."""
+    query = request.query
+    needed = [_term(term) for term in query.wanted]
+    needed += [f"@f:{{{'|'.join(marks)}}}" for marks in request.marks]
+    if not needed:
+        needed.append(f"@f:{{{EVERY}}}")
+    needed.append(f"@n:[-inf {last}]")
+    if request.since is not None or request.until is not None:
+        since = "-inf" if request.since is None else request.since
+        until = "+inf" if request.until is None else request.until
+        needed.append(f"@a:[{since} {until}]")
+    if query.unwanted:
+        needed.append(f"-({_any(query.unwanted)})")
+    return " ".join(needed)
+
+
+def _any(terms: Iterable[Term]) -> str:
+    return "|".join(map(_term, terms))
+
+
+def _term(term: Term) -> str:
+    """In either field, but not from one into the other."""
+    words = " ".join(term.tokens) + ("*" if term.prefix else "")
+    if len(term.tokens) == 1:
+        return f"@t|p:({words})"
+    near = "=>{$slop:0;$inorder:true}"
+    return f"(@t:({words}){near}|@p:({words}){near})"

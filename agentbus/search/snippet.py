@@ -1,0 +1,71 @@
+"""The place in a text that a search shows: a line of it, around the first thing that was found."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Sequence
+from typing import Final
+
+from agentbus.search import normalise
+from agentbus.search.normalise import Term
+
+WIDTH: Final = 200
+BEFORE: Final = 60
+"""Characters of a snippet, and of it before the place."""
+
+SCANNED: Final = 65_536
+"""Characters looked at in a text that is not of ASCII alone; each is folded by itself."""
+
+_BETWEEN: Final = r"[\W_]{0,8}"
+
+
+class Finder:
+    """Makes the snippets of one search."""
+
+    def __init__(self, terms: Sequence[Term]) -> None:
+        shapes = [_BETWEEN.join(map(re.escape, term.shown)) for term in terms]
+        self._pattern = re.compile("|".join(shapes)) if shapes else None
+
+    def snippet(self, text: str) -> str:
+        """Some `WIDTH` characters in one line; an ellipsis where the text goes on."""
+        if not text.isascii():
+            text = unicodedata.normalize("NFC", text)
+        start, end = _window(text, self._place(text))
+        line = " ".join(text[start:end].split())
+        return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
+
+    def _place(self, text: str) -> int:
+        if self._pattern is None:
+            return 0
+        if text.isascii():
+            found = self._pattern.search(text.lower())
+            return found.start() if found else 0
+        folded, origins = _fold(text[:SCANNED])
+        found = self._pattern.search(folded)
+        return origins[found.start()] if found else 0
+
+
+def _fold(text: str) -> tuple[str, list[int]]:
+    """The folded text, and where each of its characters comes from."""
+    pieces: list[str] = []
+    origins: list[int] = []
+    known: dict[str, str] = {}
+    for place, character in enumerate(text):
+        piece = known.get(character)
+        if piece is None:
+            piece = known[character] = normalise.fold(character)
+        pieces.append(piece)
+        origins += [place] * len(piece)
+    return "".join(pieces), origins
+
+
+def _window(text: str, place: int) -> tuple[int, int]:
+    """What to show; it begins at a word where one begins nearby."""
+    if len(text) <= WIDTH:
+        return 0, len(text)
+    start = max(0, min(place - BEFORE, len(text) - WIDTH))
+    if start:
+        space = text.find(" ", start, place)
+        start = space + 1 if space >= 0 else start
+    return start, min(len(text), start + WIDTH)

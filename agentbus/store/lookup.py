@@ -1,0 +1,119 @@
+"""Finding rows by their number, for whoever knows them from an index: short, bounded reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from agentbus import sqlite
+from agentbus.model.channel import ChannelInfo
+from agentbus.store import schema
+from agentbus.store.read import CHANNELS
+from agentbus.wire.links import RowInserted
+
+CURRENT: Final = """
+    SELECT id, envelope FROM messages WHERE id IN ({marks}) AND tombstone = 0
+"""
+"""The envelopes of those of some rows that are there and live."""
+
+MEMORY_ROWS: Final = """
+    SELECT channel_id, seq, session_id, envelope, memory_id, revision, id FROM messages
+    WHERE id BETWEEN ? AND ? AND memory_id IS NOT NULL AND tombstone = 0 ORDER BY id
+"""
+"""The current revisions among a range of rows."""
+
+COUNT_MEMORIES: Final = """
+    SELECT count(*) FROM messages
+    WHERE id BETWEEN ? AND ? AND memory_id IS NOT NULL AND tombstone = 0
+"""
+"""How many of a range of rows are current revisions."""
+
+ANY_MESSAGE: Final = """
+    SELECT EXISTS (SELECT 1 FROM messages WHERE id BETWEEN ? AND ? AND memory_id IS NULL)
+"""
+"""Whether there is an ordinary message among a range of rows."""
+
+NEXT: Final = "SELECT id, sent_at FROM messages WHERE id >= ? ORDER BY id LIMIT 1"
+"""The row at or after a number."""
+
+LAST: Final = "SELECT ifnull(max(id), 0) FROM messages"
+"""The highest number."""
+
+WIDTH: Final = 128
+"""Rows that one look-up is prepared for."""
+
+_CURRENT: Final = CURRENT.format(marks=", ".join("?" * WIDTH))
+
+
+class Lookup:
+    """A connection for one thread, opened at the first read.
+
+    Raises StorageFailed (Busy among it), DatabaseDamaged, VersionMismatch; every call may be tried
+    again.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._connection: sqlite.Connection | None = None
+
+    def close(self) -> None:
+        """Gives the file up; the next read opens it anew."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            connection.close()
+
+    def _open(self) -> sqlite.Connection:
+        if self._connection is None:
+            connection = sqlite.open_reader(self._path)
+            try:
+                with sqlite.translated(self._path):
+                    schema.require_current(connection)
+            except BaseException:
+                connection.close()
+                raise
+            self._connection = connection
+        return self._connection
+
+    def _rows(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
+        connection = self._open()
+        with sqlite.translated(self._path):
+            return connection.execute(statement, parameters).fetchall()
+
+    def channels(self) -> dict[str, ChannelInfo]:
+        """Every channel there is, by name."""
+        return {row[1]: ChannelInfo(*row) for row in self._rows(CHANNELS, ())}
+
+    def current(self, ids: Sequence[int]) -> dict[int, bytes]:
+        """The envelopes of those rows, at most `WIDTH`, that are there and not tombstoned."""
+        padding = (None,) * (WIDTH - len(ids))
+        return dict(self._rows(_CURRENT, (*ids, *padding)))
+
+    def first_since(self, sent_at: int) -> int:
+        """The lowest number whose row, and all after it, were sent at this time or later.
+
+        Numbers and times go up together, so it is found by halving.
+        """
+        low, high = 0, self._rows(LAST, ())[0][0] + 1
+        while low < high:
+            middle = (low + high) // 2
+            found = self._rows(NEXT, (middle,))
+            if not found or found[0][1] >= sent_at:
+                high = middle
+            else:
+                low = found[0][0] + 1
+        return low
+
+    # ---- what of an index is still of use
+
+    def has_messages(self, first: int, last: int) -> bool:
+        """Whether any row of an ordinary channel from one number to another is left."""
+        return bool(self._rows(ANY_MESSAGE, (first, last))[0][0])
+
+    def count_memories(self, first: int, last: int) -> int:
+        """How many rows from one number to another are current revisions."""
+        count: int = self._rows(COUNT_MEMORIES, (first, last))[0][0]
+        return count
+
+    def memory_rows(self, first: int, last: int) -> list[RowInserted]:
+        """Those rows; as many as the caller has counted and can bear."""
+        return [RowInserted(*row) for row in self._rows(MEMORY_ROWS, (first, last))]
