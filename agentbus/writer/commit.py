@@ -4,15 +4,21 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from agentbus.errors import AgentbusError
+from agentbus.errors import AgentbusError, Unavailable
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.links import (
     Append,
     ChannelCreate,
+    CountAsk,
+    DiscoverAsk,
+    GapAsk,
     GatewayHello,
     GatewayToWriter,
+    MemoryDelete,
+    MemoryEdit,
     Outcome,
     Passed,
+    ReceiptAsk,
     Refused,
     Register,
     Release,
@@ -74,7 +80,13 @@ def _carry_out_rare(
     | ChannelCreate
     | Subscribe
     | Unsubscribe
-    | StatusAsk,
+    | StatusAsk
+    | MemoryEdit
+    | MemoryDelete
+    | ReceiptAsk
+    | DiscoverAsk
+    | GapAsk
+    | CountAsk,
 ) -> Outcome | None:
     match operation:
         case Register():
@@ -91,6 +103,8 @@ def _carry_out_rare(
             return subscriptions.unsubscribe(work, operation)
         case StatusAsk():
             return status(work, operation)
+        case MemoryEdit() | MemoryDelete() | ReceiptAsk() | DiscoverAsk() | GapAsk() | CountAsk():
+            raise Unavailable("the writer does not know this operation yet")
         case GatewayHello():
             raise AssertionError("a greeting is no operation of a batch")
         case _:
