@@ -15,6 +15,7 @@ from agentbus.wire.links import (
     CapacityWarning,
     ChannelOpened,
     CursorsExpired,
+    IndexState,
     MemoryChanged,
     Outcomes,
     Processes,
@@ -96,7 +97,7 @@ class DaemonLinks:
                 self._parts.status.processes = message.processes
             case Stop():
                 self._stopping.begin()
-            case MemoryChanged() | CursorsExpired() | CapacityWarning() | Trimmed():
+            case MemoryChanged() | CursorsExpired() | CapacityWarning() | Trimmed() | IndexState():
                 pass  # not told to anybody yet
             case RedisUp() | RedisDown():
                 pass  # the projector says when the server is of use

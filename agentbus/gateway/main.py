@@ -31,8 +31,10 @@ from agentbus.runtime.context import ChildContext
 from agentbus.wire.events import Send
 from agentbus.wire.lines import Overlong
 from agentbus.wire.links import (
+    GATEWAY_INDEXER,
     GATEWAY_WRITER,
     PROJECTOR_GATEWAY,
+    IndexerToGateway,
     ProjectorToGateway,
     WriterToGateway,
 )
@@ -49,7 +51,11 @@ Own = CloseConnection | ReadStream | UseRedis | Measure | Broke | Serving
 
 def run(context: ChildContext) -> int:
     """Entry point of the service; the exit code."""
-    unions = {GATEWAY_WRITER: WriterToGateway, PROJECTOR_GATEWAY: ProjectorToGateway}
+    unions = {
+        GATEWAY_WRITER: WriterToGateway,
+        PROJECTOR_GATEWAY: ProjectorToGateway,
+        GATEWAY_INDEXER: IndexerToGateway,
+    }
     child = Child(context, unions)
     core = Core(context.settings, context.config_path)
     return child.run(Gateway(child, core, context))
