@@ -1,22 +1,15 @@
-"""Bus operations for commands, tests and benches: one blocking connection.
-
-It has no thread: who holds a session must call `heartbeat` (or `wait`) at least every 30 s, or lose
-it. Notifications that come while an answer is awaited are kept for `next_note`.
-"""
+"""Bus operations for commands, tests and benches, each a question and its answer."""
 
 from __future__ import annotations
 
-import socket
-from collections import deque
 from collections.abc import Iterable
-from types import TracebackType
-from typing import Any, Final, TypeVar
+from typing import Any
 
 from agentbus import __version__
-from agentbus.client.connection import Answer, Connection
+from agentbus.client.asking import Asking
+from agentbus.client.operation_ids import operation_id
 from agentbus.config import Configuration
-from agentbus.errors import NotRunning, Unavailable
-from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.tokens import SystemTokens
 from agentbus.wire.rpc import (
     PROTOCOL,
     AttachmentParams,
@@ -25,6 +18,8 @@ from agentbus.wire.rpc import (
     ChannelListParams,
     ChannelListResult,
     DeliveredParams,
+    DiscoverParams,
+    DiscoverResult,
     Empty,
     HeartbeatParams,
     HeartbeatResult,
@@ -32,10 +27,23 @@ from agentbus.wire.rpc import (
     HelloResult,
     HistoryParams,
     HistoryResult,
-    Params,
+    InboxParams,
+    InboxResult,
+    MemoryDeleteParams,
+    MemoryDeleteResult,
+    MemoryEditParams,
+    MemoryEditResult,
+    MemoryListParams,
+    MemoryListResult,
+    MemoryParams,
+    MemoryResult,
+    ReadParams,
+    ReadResult,
     RegisterParams,
     RegisterResult,
     RenewResult,
+    SearchParams,
+    SearchResult,
     SendParams,
     SendResult,
     StatusResult,
@@ -45,122 +53,9 @@ from agentbus.wire.rpc import (
     UnsubscribeResult,
 )
 
-ANSWER_SECONDS: Final = 30.0
-CHUNK: Final = 256 * 1024
 
-T = TypeVar("T", bound=Params)
-
-
-class Client:
-    """A connection to the daemon at `path`, a context manager. Raises NotRunning without one.
-
-    Methods raise the daemon's errors, and Unavailable where it does not answer.
-    """
-
-    def __init__(self, path: str, timeout: float = ANSWER_SECONDS) -> None:
-        self._timeout = timeout
-        self._clock = SystemClock()
-        self._connection = Connection()
-        self._answers: dict[int, Answer] = {}
-        self._notes: deque[Params] = deque()
-        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        self._socket.settimeout(timeout)
-        try:
-            self._socket.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError) as error:
-            self._socket.close()
-            raise NotRunning("no daemon runs; start it with: agentbus daemon") from error
-        except OSError as error:
-            self._socket.close()
-            raise Unavailable(f"{path}: {error}") from error
-
-    def __enter__(self) -> Client:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
-    def close(self) -> None:
-        """Releases everything registered here."""
-        self._socket.close()
-
-    # asking
-
-    def ask(self, method: str, params: Params) -> int:
-        """Sends a request without waiting; its number is for `answer`."""
-        number, line = self._connection.request(method, params)
-        try:
-            self._socket.sendall(line)
-        except OSError as error:
-            raise Unavailable(f"the daemon is gone: {error}") from error
-        return number
-
-    def answer(self, number: int, kind: type[T], timeout: float | None = None) -> T:
-        """The result of a request sent before."""
-        deadline = self._deadline(self._timeout if timeout is None else timeout)
-        while number not in self._answers:
-            if not self._read(deadline):
-                raise Unavailable("the daemon does not answer")
-        answer = self._answers.pop(number)
-        if answer.error is not None:
-            raise answer.error
-        assert isinstance(answer.result, kind)
-        return answer.result
-
-    def call(self, method: str, params: Params, kind: type[T]) -> T:
-        """A request and its result."""
-        return self.answer(self.ask(method, params), kind)
-
-    def next_note(self, timeout: float | None = None) -> Params | None:
-        """The next notification (`deliver`, `epoch`, `stopping`), None where none comes in time."""
-        deadline = self._deadline(self._timeout if timeout is None else timeout)
-        while not self._notes:
-            if not self._read(deadline):
-                return None
-        return self._notes.popleft()
-
-    def wait_closed(self, timeout: float) -> bool:
-        """Whether the daemon closes the connection in time; what it still says is read."""
-        deadline = self._deadline(timeout)
-        try:
-            while self._read(deadline):
-                pass
-        except Unavailable:
-            return True
-        return False
-
-    def _deadline(self, timeout: float) -> float:
-        return self._clock.now().monotonic + timeout
-
-    def _read(self, deadline: float) -> bool:
-        """Whether something came before the deadline."""
-        left = deadline - self._clock.now().monotonic
-        if left <= 0:
-            return False
-        self._socket.settimeout(left)
-        try:
-            data = self._socket.recv(CHUNK)
-        except TimeoutError:
-            return False
-        except OSError as error:
-            raise Unavailable(f"the daemon is gone: {error}") from error
-        finally:
-            self._socket.settimeout(self._timeout)
-        if not data:
-            raise Unavailable("the daemon has closed the connection")
-        for each in self._connection.feed(data):
-            if isinstance(each, Answer):
-                self._answers[each.request] = each
-            else:
-                self._notes.append(each.params)
-        return True
-
-    # the bus
+class Client(Asking):
+    """A connection that knows the bus; an attachment is what `register` gave."""
 
     def hello(self, configuration: Configuration | None = None) -> HelloResult:
         """First of all; without a configuration, whatever the daemon's settings are is fine."""
@@ -212,6 +107,10 @@ class Client:
         params = UnsubscribeParams(attachment=attachment, channel=channel)
         return self.call("unsubscribe", params, UnsubscribeResult)
 
+    def new_id(self) -> str:
+        """An id for an operation: use it for all tries."""
+        return operation_id(self.now(), SystemTokens())
+
     def send(
         self, attachment: str, channel: str, message_id: str, content: str, **more: Any
     ) -> SendResult:
@@ -231,6 +130,69 @@ class Client:
         params = DeliveredParams(attachment=attachment, epoch=epoch, positions=list(positions))
         self.call("delivered", params, Empty)
 
+    # memories
+
+    def get_memory(self, attachment: str, memory_id: str) -> MemoryResult:
+        """The current revision."""
+        params = MemoryParams(attachment=attachment, memory_id=memory_id)
+        return self.call("memory.get", params, MemoryResult)
+
+    def edit_memory(
+        self,
+        attachment: str,
+        memory_id: str,
+        content: str,
+        operation: str | None = None,
+        **more: Any,
+    ) -> MemoryEditResult:
+        """Replaces the current revision; `more` are further members of MemoryEditParams."""
+        params = MemoryEditParams(
+            attachment=attachment,
+            memory_id=memory_id,
+            operation_id=operation or self.new_id(),
+            content=content,
+            **more,
+        )
+        return self.call("memory.edit", params, MemoryEditResult)
+
+    def delete_memory(
+        self, attachment: str, memory_id: str, operation: str | None = None
+    ) -> MemoryDeleteResult:
+        """Deletes the current revision."""
+        params = MemoryDeleteParams(
+            attachment=attachment, memory_id=memory_id, operation_id=operation or self.new_id()
+        )
+        return self.call("memory.delete", params, MemoryDeleteResult)
+
+    def list_memories(self, attachment: str, channel: str, **wishes: Any) -> MemoryListResult:
+        """One page; `wishes` are further members of MemoryListParams."""
+        params = MemoryListParams(attachment=attachment, channel=channel, **wishes)
+        return self.call("memory.list", params, MemoryListResult)
+
+    # looking around
+
+    def search(self, attachment: str, query: str = "", **wishes: Any) -> SearchResult:
+        """One page; `wishes` are further members of SearchParams."""
+        params = SearchParams(attachment=attachment, query=query, **wishes)
+        return self.call("search", params, SearchResult)
+
+    def read(self, attachment: str, message_id: str) -> ReadResult:
+        """A whole message."""
+        params = ReadParams(attachment=attachment, message_id=message_id)
+        return self.call("read", params, ReadResult)
+
+    def inbox(self, attachment: str | None = None, **session: Any) -> InboxResult:
+        """What was not delivered; `session` names one by the members of InboxParams."""
+        params = InboxParams(attachment=attachment, **session)
+        return self.call("inbox", params, InboxResult)
+
+    def discover(self, attachment: str, agent: str | None = None) -> DiscoverResult:
+        """Agents and their sessions."""
+        params = DiscoverParams(attachment=attachment, agent=agent)
+        return self.call("discover", params, DiscoverResult)
+
+    # administration
+
     def status(self) -> dict[str, Any]:
         """The document of `agentbus status --json`."""
         return self.call("status", Empty(), StatusResult).status
@@ -238,3 +200,7 @@ class Client:
     def stop(self) -> None:
         """Asks for an orderly stop."""
         self.call("stop", Empty(), Empty)
+
+    def reset(self) -> None:
+        """Has everything on the bus destroyed; the daemon hangs up afterwards."""
+        self.call("reset", Empty(), Empty)
