@@ -17,7 +17,7 @@ messages, replies and reports arrive.
 
     LIVE        everything visible is pushed
     LAGGING     the stream holds more; a read waits for its turn and for room in the window
-    REFILLING   a read is under way
+    REFILLING   a read is under way, or the question how much retention has removed
     STALLED     the read failed, or found nothing that follows; another is tried a little later
 
     state      | fell behind | read began | caught up | read ended | read useless | retried
@@ -32,8 +32,11 @@ A new epoch starts over after the last position that is confirmed, as LIVE and t
 not be pushed again.
 
 Own messages are passed over: `through` of the next push, or `passable`, carries the cursor past
-them. A hole is passed over where the channel may have holes, is a gap below the channel's `oldest`
-position (retention removed it), and otherwise stops the push: a message may not be there *yet*.
+them. A hole stops the push, as a message may not be there *yet*, with two exceptions. Where the
+channel may have holes (deleted memories), a read passes over them, and over all that was missing
+at its end when it began. Below the channel's `oldest` position retention has removed what is
+missing; how much of that was not the session's own only the database knows. So it is asked
+(`is_cut`), and what it says (`told`) is a gap before the messages that follow, if there are any.
 """
 
 from __future__ import annotations
@@ -143,7 +146,7 @@ class Lost(msgspec.Struct, frozen=True):
 
 
 class Push(msgspec.Struct, frozen=True):
-    """What goes to the adapter: gaps, then messages; reporting `through` hands off all of it."""
+    """What goes to the adapter: a gap or messages; reporting `through` hands off all of it."""
 
     through: Seq
     entries: Sequence[Entry]
@@ -158,8 +161,10 @@ class Delivery:
 
     __slots__ = (
         "_full",
+        "_marks",
         "_outstanding",
         "_read",
+        "_read_top",
         "_settled",
         "_share",
         "confirmed",
@@ -189,10 +194,15 @@ class Delivery:
         """The durable cursor, as far as it is known."""
         self._share = share
         self._outstanding: deque[tuple[Seq, int]] = deque()
+        """Positions and sizes; a gap has no size."""
+        self._marks = 0
+        """Gaps among them."""
         self.pushed = position
         self._settled = position
         """How far the writer knows, or will, that nothing is outstanding."""
         self._read = 0
+        self._read_top = Seq(0)
+        """`top` when the read began: there was nothing above."""
         self._full = False
         self.state = State.LIVE
         self._compare()
@@ -210,8 +220,13 @@ class Delivery:
 
     @property
     def undelivered(self) -> int:
-        """Messages not reported; exact when live, else own ones not pushed yet are in it."""
-        return len(self._outstanding) + self.lag
+        """Messages not reported; exact when live, else own and removed ones may be in it."""
+        return len(self._outstanding) - self._marks + self.lag
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether retention has removed what follows: the database is to be asked how much."""
+        return self.stream.dense and self.pushed + 1 < self.stream.oldest
 
     @property
     def lag(self) -> int:
@@ -252,24 +267,46 @@ class Delivery:
         return push
 
     def read_began(self, ref: int) -> None:
-        """The stream is being read after `pushed`; the reply will carry `ref`."""
+        """The stream is being read after `pushed`, or the database is being asked what it has lost
+        there; the reply will carry `ref`."""
         self._read = ref
+        self._read_top = self.stream.top
         self._turn(Turn.READ_BEGAN)
 
-    def refilled(self, ref: int, entries: Sequence[Entry]) -> Push | None:
-        """The reply to a read; no entries where it failed. Replies to forgotten reads are None."""
+    def refilled(self, ref: int, entries: Sequence[Entry], *, at_end: bool = False) -> Push | None:
+        """The reply to a read; no entries where it failed. Replies to forgotten reads are None.
+
+        `at_end` tells that the stream has been read to its end.
+        """
         if ref != self._read:
             return None
-        self._read = 0
         before = self.pushed
-        push = self._push(entries, bridging=True)
+        push = self._push(entries, bridging=not self.stream.dense)
+        if at_end and not self.stream.dense and not self._full:
+            self.pushed = max(self.pushed, self._read_top)
+        self._read_ended(useful=self.pushed > before or self._full)
+        return Push(self.pushed, push.entries)
+
+    def told(self, ref: int, after: Seq, resumed_at: Seq, lost: int) -> Push | None:
+        """The database's answer: the next message after that position, and how many were lost."""
+        if ref != self._read:
+            return None
+        if after != self.pushed:  # a report has moved it: what was asked is not the question now
+            self._read_ended(useful=True)
+            return None
+        if lost:
+            self._hold(Seq(resumed_at - 1), 0)
+            self._marks += 1
+        self.pushed = max(self.pushed, Seq(resumed_at - 1))
+        self._read_ended(useful=self.pushed > after)
+        return Push(self.pushed, (), [Lost(after, resumed_at, lost)] if lost else ())
+
+    def _read_ended(self, *, useful: bool) -> None:
+        self._read = 0
         if self.pushed >= self.stream.top:
             self._turn(Turn.CAUGHT_UP)
-        elif self.pushed > before or self._full:
-            self._turn(Turn.READ_ENDED)
         else:
-            self._turn(Turn.READ_USELESS)
-        return push
+            self._turn(Turn.READ_ENDED if useful else Turn.READ_USELESS)
 
     def retried(self) -> None:
         """Time has passed since a read was useless."""
@@ -282,16 +319,35 @@ class Delivery:
 
     def reported(self, position: Seq) -> int:
         """Everything up to a position was handed off; the number of messages this freed."""
-        messages = size = 0
+        messages = marks = size = 0
         outstanding = self._outstanding
         while outstanding and outstanding[0][0] <= position:
-            size += outstanding.popleft()[1]
-            messages += 1
-        self._share.free(messages, size)
+            freed = outstanding.popleft()[1]
+            size += freed
+            if freed:
+                messages += 1
+            else:
+                marks += 1
+        self._marks -= marks
+        self._share.free(messages + marks, size)
         self._settled = max(self._settled, position)
         self.pushed = max(self.pushed, position)
         self._compare()
         return messages
+
+    def revised(self, position: Seq, size: int | None) -> bool:
+        """A message has another content now, of this size, or is none any more (None); whether it
+        is outstanding, so that the adapter must be told."""
+        for place, (held, before) in enumerate(self._outstanding):
+            if held == position and before:
+                if size is None:
+                    del self._outstanding[place]
+                    self._share.free(1, before)
+                else:
+                    self._outstanding[place] = (held, size)
+                    self._share.free(0, before - size)
+                return True
+        return False
 
     def passed(self, position: Seq) -> None:
         """The writer has been told of a `passable` position."""
@@ -312,6 +368,7 @@ class Delivery:
         """Gives back the room it holds in the window."""
         self._share.free(len(self._outstanding), sum(size for _, size in self._outstanding))
         self._outstanding.clear()
+        self._marks = 0
 
     # ---- how
 
@@ -338,36 +395,22 @@ class Delivery:
     def _push(self, entries: Sequence[Entry], *, bridging: bool) -> Push:
         """Takes entries one by one, until a hole that is in the way or the window is full."""
         taken: list[Entry] = []
-        gaps: list[Lost] = []
         self._full = False
         for entry in entries:
             if entry.seq <= self.pushed:
                 continue
-            if entry.seq != self.pushed + 1 and (
-                not bridging or taken or not self._bridge(entry.seq, gaps)
-            ):
-                break  # also after messages: gaps stand before them, so the next push begins here
+            if entry.seq != self.pushed + 1 and not bridging:
+                break
             if self.include_own or entry.session_id != self.session_id:
-                if not self._charge(entry.seq, len(entry.envelope)):
+                size = len(entry.envelope)
+                if not self._share.admits(size):
+                    self._full = True
                     break
+                self._hold(entry.seq, size)
                 taken.append(entry)
             self.pushed = entry.seq
-        return Push(self.pushed, taken, gaps)
+        return Push(self.pushed, taken)
 
-    def _bridge(self, seq: Seq, gaps: list[Lost]) -> bool:
-        """Whether the hole before a position may be passed over; then it has been."""
-        before = Seq(seq - 1)
-        if self.stream.dense:
-            if seq > self.stream.oldest or not self._charge(before, 0):
-                return False
-            gaps.append(Lost(self.pushed, seq, before - self.pushed))
-        self.pushed = before
-        return True
-
-    def _charge(self, seq: Seq, size: int) -> bool:
-        if not self._share.admits(size):
-            self._full = True
-            return False
+    def _hold(self, seq: Seq, size: int) -> None:
         self._share.charge(1, size)
         self._outstanding.append((seq, size))
-        return True
