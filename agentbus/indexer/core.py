@@ -13,6 +13,7 @@ from agentbus.indexer.events import Effect, Event, Note, Renew, Searched
 from agentbus.indexer.keeper import Keeper, State
 from agentbus.indexer.ports import Index, Remains, Source
 from agentbus.indexer.searches import Searches
+from agentbus.model.ids import CommitId
 from agentbus.model.ports import Instant
 from agentbus.runtime import exits
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
@@ -43,6 +44,11 @@ class Core:
     def state(self) -> State:
         """For tests and simulations."""
         return self._keeper.state
+
+    @property
+    def applied(self) -> CommitId:
+        """The last commit that is in the index."""
+        return self._keeper.applied
 
     def handle(self, event: Event, now: Instant) -> list[Effect]:
         """What follows from an event."""

@@ -6,6 +6,7 @@ that a search for `sam` finds Sam, and whatever a name holds cannot be mistaken 
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Final
 
 import msgspec
@@ -108,6 +109,7 @@ def kind_mark(kind: Kind) -> str:
     return f"k{kind}"
 
 
+@lru_cache(maxsize=1024)
 def sender_mark(name: str) -> str:
     """Of messages whose sender had this display name, or is this agent."""
     return _mark("n", normalise.fold(name))

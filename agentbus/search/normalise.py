@@ -43,7 +43,6 @@ _UNSPACED: Final = (
 )
 _PAIRED: Final = re.compile(f"[{_UNSPACED}]+")
 _SEGMENTS: Final = re.compile(f"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
-_TOO_LONG: Final = re.compile(f"[^ ]{{{LONGEST + 1}}}")
 _LONG: Final = re.compile(f"([^ ]{{{LONGEST}}})(?=[^ ])")
 _ASCII_WORD: Final = re.compile("[A-Za-z0-9]+")
 _SHAPE: Final = str.maketrans(
@@ -156,9 +155,15 @@ def text(original: str) -> Text:
     else:
         words = _PAIRED.sub(_pairs, fold(original).translate(_SPLITTING))
         spelt = unicodedata.normalize("NFKD", original).translate(_FOLDING)
-    if _TOO_LONG.search(words):
+    if _may_have_long(words):
         words = _LONG.sub(r"\1 ", words)
     return Text(words, " ".join(_camel_parts(spelt)) if _is_camel(spelt) else "")
+
+
+def _may_have_long(words: str) -> bool:
+    """Whether a word may be longer than `LONGEST`: it would fill one of these pieces."""
+    half = LONGEST // 2
+    return any(" " not in words[at : at + half] for at in range(0, len(words) - half + 1, half))
 
 
 def _pairs(run: re.Match[str]) -> str:

@@ -48,7 +48,7 @@ def parse(typed: str) -> Query:
         )
     wanted: dict[Term, None] = {}
     unwanted: dict[Term, None] = {}
-    unfindable = False
+    unfindable = not _CHUNK.search(typed) and bool(typed.strip())
     for chunk in _CHUNK.finditer(typed.translate(_QUOTES)):
         negated, text, prefix = _read(chunk)
         found = normalise.term(text, prefix=prefix)

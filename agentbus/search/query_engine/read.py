@@ -73,7 +73,7 @@ class Searching:
         self._asked: list[_Found] = []
         self._exhausted = request.query.nothing
         anchor = request.anchor
-        self._below = _LAST if anchor is None or request.is_ranked else anchor.id - 1
+        self._below = _LAST if anchor is None or request.is_ranked else anchor.last[0] - 1
         self._after = anchor
         self._ranked = request.limit + SLACK + (0 if anchor is None else anchor.rank)
         self._width = FIRST_BATCH
@@ -149,7 +149,7 @@ class Searching:
                 present.append(Candidate(found.id, found.score, envelope))
         last = self._asked[-1]
         rank = 0 if self._after is None else self._after.rank
-        self._after = Anchor(b"", 0, last.id, last.score, rank)
+        self._after = Anchor(b"", 0, (last.id,), last.score, rank)
         return present
 
 

@@ -1,0 +1,335 @@
+"""One bus, and the two ways of searching it: who tests one tests both."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import tempfile
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any, Protocol
+
+import pytest
+
+from agentbus.errors import AgentbusError
+from agentbus.indexer.core import Core
+from agentbus.indexer.keeper import State
+from agentbus.indexer.search import Searcher
+from agentbus.model.ids import CommitId
+from agentbus.model.ports import Instant
+from agentbus.search import query_engine
+from agentbus.search.document import document
+from agentbus.search.fts5.write import IndexWriter
+from agentbus.search.query_engine import write
+from agentbus.search.query_engine.read import Searching
+from agentbus.search.request import build
+from agentbus.sqlite import open_writer
+from agentbus.store import schema
+from agentbus.store.lookup import Lookup
+from agentbus.store.read import Reader
+from agentbus.wire.error_codes import from_failure
+from agentbus.wire.events import TurnEnded
+from agentbus.wire.links import (
+    ChannelCreate,
+    RowInserted,
+    SearchAsk,
+    SearchFilter,
+    SearchHit,
+    SearchRefused,
+)
+from tests.integration.conftest import QueryEngine
+from tests.support.writer_world import World
+
+
+class Bus:
+    """A bus that is written by the real writer; what that cannot do yet, or does by age, is done
+    to its file."""
+
+    def __init__(self, directory: Path) -> None:
+        self.world = World(directory)
+        self.path = self.world.path
+        self._attachments: dict[str, str] = {}
+        self._numbers = iter(range(1, 1_000_000))
+
+    def close(self) -> None:
+        self.world.store.close()
+
+    def channel(self, name: str, kind: str = "ordinary") -> None:
+        self.world.ask(ChannelCreate(self.world.ref(), self._attached("Sam"), name, kind))
+
+    def _attached(self, agent: str) -> str:
+        if agent not in self._attachments:
+            registered = self.world.register(f"native-{agent}", agent=agent)
+            self._attachments[agent] = registered.attachment
+        return self._attachments[agent]
+
+    def send(self, content: str, channel: str = "general", agent: str = "Sam", **more: Any) -> str:
+        """The id of the message; a memory's is that of its creation."""
+        message_id = more.pop("message_id", None) or f"m{next(self._numbers)}"
+        self.world.time += 1
+        append = self.world.append(
+            self._attached(agent), message_id, content, channel=channel, **more
+        )
+        (answer,) = self.world.ask(append)
+        assert answer.message_id == message_id, answer
+        return message_id
+
+    def send_many(self, contents: list[str], **more: Any) -> list[str]:
+        """In one commit."""
+        ids = [f"m{next(self._numbers)}" for _ in contents]
+        attachment = self._attached(more.pop("agent", "Sam"))
+        self.world.time += 1
+        appends = [
+            self.world.append(attachment, message_id, content, **more)
+            for message_id, content in zip(ids, contents, strict=True)
+        ]
+        self.world.ask(*appends)
+        return ids
+
+    def sent_at(self, message_id: str) -> str:
+        (row,) = self.world.rows(
+            "SELECT envelope FROM messages WHERE message_id = ?", message_id
+        )
+        return str(json.loads(row[0])["sent_at"])
+
+    # ---- what is done to the file
+
+    def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
+        connection = open_writer(
+            self.path, synchronous="normal", application_id=schema.APPLICATION_ID
+        )
+        with closing(connection), connection.transaction():
+            for statement, parameters in statements:
+                connection.execute(statement, parameters)
+
+    def delete(self, message_id: str) -> None:
+        """A memory is deleted."""
+        self._change(
+            ("UPDATE meta SET commit_id = commit_id + 1", ()),
+            (
+                "UPDATE messages SET tombstone = 1, tombstone_commit_id ="
+                " (SELECT commit_id FROM meta) WHERE message_id = ?",
+                (message_id,),
+            ),
+        )
+        self.world.restart()
+        self._attachments.clear()
+
+    def edit(self, message_id: str, content: str) -> str:
+        """A memory is edited; the id of the new revision."""
+        revision = f"m{next(self._numbers)}"
+        columns = "channel_id, seq, session_id, sent_at, thread, reply_to, memory_id"
+        (found,) = self.world.rows(
+            f"SELECT {columns}, revision, envelope FROM messages WHERE message_id = ?", message_id
+        )
+        envelope = json.loads(found[-1]) | {"message_id": revision, "content": content}
+        self.delete(message_id)
+        self._change(
+            ("UPDATE meta SET last_id = last_id + 1", ()),
+            (
+                f"INSERT INTO messages (id, commit_id, message_id, {columns}, revision, envelope)"
+                " SELECT last_id, commit_id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM meta",
+                (revision, *found[:-2], found[-2] + 1, json.dumps(envelope).encode()),
+            ),
+        )
+        self.world.restart()
+        return revision
+
+    def evict(self, *message_ids: str) -> None:
+        """Messages are deleted by retention."""
+        self._change(
+            *(("DELETE FROM messages WHERE message_id = ?", (each,)) for each in message_ids)
+        )
+
+
+class Found:
+    """A page."""
+
+    def __init__(self, hits: list[SearchHit], cursor: str | None) -> None:
+        self.messages = [json.loads(hit.envelope) for hit in hits]
+        self.ids = [message["message_id"] for message in self.messages]
+        self.contents = [message["content"] for message in self.messages]
+        self.snippets = [hit.snippet for hit in hits]
+        self.cursor = cursor
+
+
+class Backend(Protocol):
+    """An index that follows a bus."""
+
+    def follow(self) -> None:
+        """Takes what is new on the bus."""
+        ...
+
+    def find(self, ask: SearchAsk) -> tuple[list[SearchHit], str | None]:
+        """Raises what is refused."""
+        ...
+
+    def close(self) -> None: ...
+
+
+class Fts5:
+    """The indexer, but for its process."""
+
+    def __init__(self, bus: Bus, directory: Path) -> None:
+        index = str(directory / "search.sqlite3")
+        self.index = IndexWriter(index)
+        self._source = Reader(bus.path)
+        self._remains = Lookup(bus.path)
+        self.core = Core(self._source, self._remains, self.index)
+        self._searcher = Searcher(index, bus.path)
+        self.time = 0.0
+
+    def follow(self) -> None:
+        newest = self._source.head().commit_id
+        while self.core.state is not State.READY or self.core.applied < newest:
+            self.time += 20
+            self.core.handle(TurnEnded(), Instant(self.time, self.time))
+
+    def find(self, ask: SearchAsk) -> tuple[list[SearchHit], str | None]:
+        answer = self._searcher.run(ask, lambda: False).answer
+        if isinstance(answer, SearchRefused):
+            raise from_failure(answer.failure)
+        return answer.hits, answer.next_cursor
+
+    def close(self) -> None:
+        for part in (self._searcher, self.index, self._source, self._remains):
+            part.close()
+
+
+class Hashes:
+    """Where the tests keep envelopes in Redis, in the place of streams."""
+
+    def ask(self, place: Any, memory_id: str | None) -> tuple[bytes, ...]:
+        return (b"HGET", b"e:%d:%d" % place, b"e")
+
+    def read(self, reply: Any) -> bytes | None:
+        return reply
+
+
+class InRedis:
+    """The query engine, written as the projector would."""
+
+    def __init__(self, bus: Bus, server: QueryEngine) -> None:
+        self._server = server
+        self._source = Reader(bus.path)
+        self._lookup = Lookup(bus.path)
+        self._bus = bus
+        self._applied = CommitId(0)
+        self._places: dict[tuple[int, int], int] = {}
+        server.run((b"FLUSHALL",), *write.OPTIONS, write.CREATE)
+
+    def follow(self) -> None:
+        while chunk := self._source.rows_after(self._applied, 1000, 10**8):
+            self._applied = chunk.commit_id
+            for row in chunk.rows:
+                self._put(row)
+        live = {row[0] for row in self._bus.world.rows("SELECT id FROM messages WHERE NOT tombstone")}
+        for place, number in list(self._places.items()):
+            if number not in live:
+                self._server.run(write.remove(place), (b"DEL", b"e:%d:%d" % place))
+                del self._places[place]
+
+    def _put(self, row: RowInserted) -> None:
+        place = (row.channel_id, row.seq)
+        self._places[place] = row.id
+        put = write.put(document(row), row.memory_id)
+        replies = self._server.run(put, (b"HSET", b"e:%d:%d" % place, b"e", row.envelope))
+        assert all(isinstance(reply, int) for reply in replies), replies
+
+    def find(self, ask: SearchAsk) -> tuple[list[SearchHit], str | None]:
+        channels, instance = self._lookup.channels(), self._source.head().instance
+        request = build(
+            ask.query,
+            ask.filters,
+            ask.order,
+            ask.limit,
+            ask.cursor,
+            ask.max_bytes,
+            channels,
+            instance,
+        )
+        searching = Searching(request, Hashes())
+        while not searching.done:
+            searching.take(self._server.run(*searching.commands()))
+        page = searching.page()
+        return page.hits, page.next_cursor
+
+    def close(self) -> None:
+        self._source.close()
+        self._lookup.close()
+
+
+class Engine:
+    """A bus, searched through one backend."""
+
+    def __init__(self, bus: Bus, backend: Backend) -> None:
+        self.bus = bus
+        self.backend = backend
+
+    def search(self, query: str = "", **more: Any) -> Found:
+        """With what the bus has now."""
+        self.backend.follow()
+        return self.find(query, **more)
+
+    def find(self, query: str = "", **more: Any) -> Found:
+        """With what the index has."""
+        limit, max_bytes = more.pop("limit", 100), more.pop("max_bytes", 10**7)
+        order, cursor = more.pop("order", "newest"), more.pop("cursor", None)
+        ask = SearchAsk(
+            1, query, SearchFilter(**more), order, limit, cursor, CommitId(0), max_bytes
+        )
+        return Found(*self.backend.find(ask))
+
+    def pages(self, query: str = "", **more: Any) -> list[list[str]]:
+        """The ids of all pages."""
+        found = self.search(query, **more)
+        pages = [found.ids]
+        while found.cursor:
+            found = self.find(query, cursor=found.cursor, **more)
+            pages.append(found.ids)
+        return pages
+
+    def refusal(self, query: str = "", **more: Any) -> AgentbusError:
+        with pytest.raises(AgentbusError) as caught:
+            self.search(query, **more)
+        return caught.value
+
+
+@pytest.fixture(scope="session")
+def redis_server() -> Iterator[Callable[[], QueryEngine]]:
+    """One server for all tests, started by the first that asks."""
+    servers: list[QueryEngine] = []
+    directory = Path(tempfile.mkdtemp(prefix="ab-", dir="/tmp"))
+
+    def server() -> QueryEngine:
+        if not servers:
+            made = QueryEngine(directory)
+            made.start()
+            servers.append(made)
+        return servers[0]
+
+    yield server
+    for each in servers:
+        each.kill()
+    shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def bus(tmp_path: Path) -> Iterator[Bus]:
+    with closing(Bus(tmp_path)) as made:
+        yield made
+
+
+@pytest.fixture(params=["fts5", "query engine"])
+def engine(
+    request: pytest.FixtureRequest,
+    bus: Bus,
+    tmp_path: Path,
+    redis_server: Callable[[], QueryEngine],
+) -> Iterator[Engine]:
+    backend: Fts5 | InRedis = (
+        Fts5(bus, tmp_path) if request.param == "fts5" else InRedis(bus, redis_server())
+    )
+    with closing(backend):
+        yield Engine(bus, backend)
