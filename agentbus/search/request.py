@@ -91,7 +91,7 @@ def build(
         raise InvalidArgument(f"order is {order!r}; it is `newest` or `relevance`")
     if not 1 <= limit <= MAX_LIMIT:
         raise InvalidArgument(f"limit is {limit}; it goes from 1 to {MAX_LIMIT}")
-    search = digest(msgspec.msgpack.encode((instance, query, filters, order)), _DIGEST_BYTES)
+    search = digest(repr((instance, query, filters, order)).encode(), _DIGEST_BYTES)
     return Request(
         parse(query),
         tuple(_marks(filters, channels)),

@@ -15,7 +15,10 @@ import msgspec
 
 from agentbus.errors import InvalidArgument, Unavailable
 from agentbus.search.document import EVERY
-from agentbus.search.query_engine import ID, INDEX, MEMORY, Command, Place, place
+from agentbus.search.matching import has, overlaps
+from agentbus.search.normalise import Term
+from agentbus.search.query import Query
+from agentbus.search.query_engine import ID, INDEX, MEMORY, PARTS, WORDS, Command, Place, place
 from agentbus.search.query_engine.render import expression
 from agentbus.search.request import MAX_RANKED, Anchor, Request, following
 from agentbus.search.results import Candidate, Page, PageBuilder
@@ -60,6 +63,25 @@ class _Found(msgspec.Struct, frozen=True):
     score: float
     place: Place
     memory_id: str | None
+    fields: tuple[str, ...] = ()
+
+
+class _Check:
+    """Of what the engine cannot tell; see `render`."""
+
+    def __init__(self, query: Query) -> None:
+        self._wanted = [term for term in query.wanted if overlaps(term)]
+        self._unwanted = [term for term in query.unwanted if overlaps(term)]
+        self.needs: tuple[bytes, ...] = (WORDS, PARTS) if self._wanted or self._unwanted else ()
+        """The fields to be read for it."""
+
+    def passes(self, found: _Found) -> bool:
+        """Whether it matches."""
+
+        def present(term: Term) -> bool:
+            return any(has(term, field) for field in found.fields)
+
+        return all(map(present, self._wanted)) and not any(map(present, self._unwanted))
 
 
 class Searching:
@@ -67,6 +89,8 @@ class Searching:
 
     def __init__(self, request: Request, envelopes: Envelopes) -> None:
         self._request = request
+        self._check = _Check(request.query)
+        self._fields = (ID, MEMORY, *self._check.needs)
         self._envelopes = envelopes
         self._builder = PageBuilder(request, 0)
         self._candidates: list[_Found] = []
@@ -108,7 +132,7 @@ class Searching:
 
     def _newest(self) -> Command:
         query = expression(self._request, self._below).encode()
-        wanted = (b"RETURN", b"2", ID, MEMORY, b"SORTBY", ID, b"DESC")
+        wanted = (b"RETURN", b"%d" % len(self._fields), *self._fields, b"SORTBY", ID, b"DESC")
         return (b"FT.SEARCH", INDEX, query, *wanted, *_LIMIT, b"%d" % BATCH, *_OPTIONS)
 
     def _rank(self) -> Command:
@@ -118,7 +142,8 @@ class Searching:
         query = expression(self._request, last).encode()
         return (
             *(b"FT.AGGREGATE", INDEX, query, b"SCORER", b"BM25", b"ADDSCORES"),
-            *(b"LOAD", b"3", b"@__key", b"@" + ID, b"@" + MEMORY),
+            *(b"LOAD", b"%d" % (len(self._fields) + 1), b"@__key"),
+            *(b"@" + field for field in self._fields),
             *(b"SORTBY", b"4", b"@__score", b"DESC", b"@" + ID, b"DESC", b"MAX", count),
             *(*_LIMIT, count, *_OPTIONS),
         )
@@ -127,10 +152,11 @@ class Searching:
         for reply in replies:
             _require(reply)
         if not self._request.is_ranked:
-            self._candidates = _searched(replies[0])
-            self._exhausted = len(self._candidates) < BATCH
-            if self._candidates:
-                self._below = self._candidates[-1].id - 1
+            found = _searched(replies[0])
+            self._candidates = list(filter(self._check.passes, found))
+            self._exhausted = len(found) < BATCH
+            if found:
+                self._below = found[-1].id - 1
             return
         ranked = _aggregated(replies[0])
         newest = [found.id for found in (*ranked, *_searched(replies[1]))]
@@ -139,7 +165,8 @@ class Searching:
         self._ranked *= 2
         by_id = {found.id: found for found in ranked}
         order = following([(found.id, found.score) for found in ranked], self._after)
-        self._candidates = [by_id[number] for number, _ in order]
+        candidates = [by_id[number] for number, _ in order]
+        self._candidates = list(filter(self._check.passes, candidates))
 
     def _present(self, replies: Sequence[Any]) -> list[Candidate]:
         present = []
@@ -181,4 +208,5 @@ def _found(fields: list[bytes]) -> _Found:
         float(values.get(b"__score", 0)),
         place(values[b"__key"]),
         None if memory_id is None else memory_id.decode(),
+        tuple(values[field].decode() for field in (WORDS, PARTS) if field in values),
     )

@@ -1,10 +1,15 @@
-"""A request as a query of Redis' query engine (dialect 2); every token is of letters and digits."""
+"""A request as a query of Redis' query engine (dialect 2); every token is of letters and digits.
+
+The engine lets one word stand for two of a phrase (`a a` matches `a b`), so a term whose tokens
+overlap is only narrowed down here, if it is wanted at all: who reads checks results for it.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from agentbus.search.document import EVERY
+from agentbus.search.matching import overlaps
 from agentbus.search.normalise import Term
 from agentbus.search.request import Request
 
@@ -21,8 +26,9 @@ def expression(request: Request, last: int) -> str:
         since = "-inf" if request.since is None else request.since
         until = "+inf" if request.until is None else request.until
         needed.append(f"@a:[{since} {until}]")
-    if query.unwanted:
-        needed.append(f"-({_any(query.unwanted)})")
+    unwanted = [term for term in query.unwanted if not overlaps(term)]
+    if unwanted:
+        needed.append(f"-({_any(unwanted)})")
     return " ".join(needed)
 
 
@@ -35,5 +41,5 @@ def _term(term: Term) -> str:
     words = " ".join(term.tokens) + ("*" if term.prefix else "")
     if len(term.tokens) == 1:
         return f"@t|p:({words})"
-    near = "=>{$slop:0;$inorder:true}"
+    near = "" if overlaps(term) else "=>{$slop:0;$inorder:true}"
     return f"(@t:({words}){near}|@p:({words}){near})"

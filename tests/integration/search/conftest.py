@@ -88,9 +88,7 @@ class Bus:
         return ids
 
     def sent_at(self, message_id: str) -> str:
-        (row,) = self.world.rows(
-            "SELECT envelope FROM messages WHERE message_id = ?", message_id
-        )
+        (row,) = self.world.rows("SELECT envelope FROM messages WHERE message_id = ?", message_id)
         return str(json.loads(row[0])["sent_at"])
 
     # ---- what is done to the file
@@ -224,7 +222,9 @@ class InRedis:
             self._applied = chunk.commit_id
             for row in chunk.rows:
                 self._put(row)
-        live = {row[0] for row in self._bus.world.rows("SELECT id FROM messages WHERE NOT tombstone")}
+        live = {
+            row[0] for row in self._bus.world.rows("SELECT id FROM messages WHERE NOT tombstone")
+        }
         for place, number in list(self._places.items()):
             if number not in live:
                 self._server.run(write.remove(place), (b"DEL", b"e:%d:%d" % place))
