@@ -1,0 +1,99 @@
+"""How full both budgets are, and how much of what is to come still fits: pure arithmetic.
+
+SQLite's usage is exact: the logical bytes of rows. The projection's is a model between two
+measures: what Redis said its dataset was, grown by the envelopes added since, at the ratio of that
+measure; and once more the envelopes, for the text index beside it. (Sizes of files and pages do not
+shrink when rows go; to decide by them would evict everything.)
+
+    limit        ------------------------------------  nothing is admitted beyond it
+    target       - - - - - - - - - - - - - - - - - -   where a cleanup that has begun ends
+    used         ===================
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+import msgspec
+
+from agentbus.config import MIB, Settings
+from agentbus.errors import CapacityExhausted
+
+BudgetName = Literal["redis_budget_mib", "sqlite_budget_mib"]
+
+ROW_OVERHEAD: Final = 320
+"""Bytes beside its envelope that a message takes at most in common cases: numbers, ids, receipt."""
+
+FIRST_RATIO: Final = 1.5
+"""Dataset bytes for one of an envelope, before there is enough to measure it by."""
+
+MEASURABLE: Final = 4 * MIB
+"""Envelope bytes from which on a measure says something about their ratio."""
+
+
+class Stored(msgspec.Struct, frozen=True):
+    """What the database holds: `logical` bytes of rows, and of these `live`, the envelopes of rows
+    that are not tombstoned."""
+
+    logical: int
+    live: int
+
+
+class Room:
+    """What one batch may still add; `why` is told where that is not enough."""
+
+    def __init__(self, left: int, why: str) -> None:
+        self._left = left
+        self._why = why
+        self.refused = False
+
+    def take(self, envelope_bytes: int) -> None:
+        """For a row that is about to be inserted. Raises CapacityExhausted."""
+        cost = envelope_bytes + ROW_OVERHEAD
+        if cost > self._left:
+            self.refused = True
+            raise CapacityExhausted(self._why)
+        self._left -= cost
+
+
+class Capacity:
+    """Bytes throughout."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.sqlite_limit = settings.sqlite_budget_mib * MIB
+        self.redis_limit = settings.redis_budget_mib * MIB
+        self._kept = 1 - settings.cleanup_free_percent / 100
+        self._ratio = FIRST_RATIO
+        self._base = 0.0
+
+    def measured(self, dataset: int, live: int) -> None:
+        """Redis has this dataset while it holds so many bytes of envelopes."""
+        if live >= MEASURABLE:
+            self._ratio = max(1.0, dataset / live)
+            self._base = 0.0
+        else:
+            self._base = max(0.0, dataset - live * self._ratio)
+
+    def projection(self, live: int) -> int:
+        """What Redis and the text index take for so many bytes of envelopes."""
+        return int(self._base + live * (self._ratio + 1))
+
+    def room(self, stored: Stored) -> int:
+        """Bytes of envelopes, each with `ROW_OVERHEAD`, that fit both budgets; not below 0."""
+        sqlite = self.sqlite_limit - stored.logical
+        redis = (self.redis_limit - self.projection(stored.live)) / (self._ratio + 1)
+        return max(0, int(min(sqlite, redis)))
+
+    def above_target(self, stored: Stored) -> bool:
+        """Whether a cleanup that has begun goes on."""
+        return (
+            stored.logical > self.sqlite_limit * self._kept
+            or self.projection(stored.live) > self.redis_limit * self._kept
+        )
+
+    def fullest(self, stored: Stored) -> tuple[BudgetName, int, int]:
+        """The budget that binds: its setting, what is used of it, its limit."""
+        projection = self.projection(stored.live)
+        if projection / self.redis_limit >= stored.logical / self.sqlite_limit:
+            return "redis_budget_mib", projection, self.redis_limit
+        return "sqlite_budget_mib", stored.logical, self.sqlite_limit

@@ -1,0 +1,264 @@
+"""What is deleted when, in chunks between the batches.
+
+    own        at every cleanup, what is noted of own messages that every cursor has passed
+    age        at every cleanup, ordinary rows older than the retention, oldest first
+    receipts   at every cleanup, those older than their lifetime
+    purge      at every cleanup, tombstones older than their minimum age, and the floor raised
+    measure    at every cleanup, Redis is asked for its size, to go on with a better ratio
+    capacity   when a batch does not fit: at once until it does, and between the batches until the
+               free target is reached, oldest first across all ordinary channels
+
+A chunk is a transaction of its own, so that a send never waits for more than one of them. Whatever
+goes from the database goes from the projection: each chunk's boundaries follow its commit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, TypeVar
+
+from agentbus.config import MIB, Settings
+from agentbus.errors import AgentbusError
+from agentbus.model.ports import Instant
+from agentbus.model.session import HOUR_MS
+from agentbus.sqlite import Busy
+from agentbus.store.write import WriteStore
+from agentbus.store.write.evict import Victim
+from agentbus.wire.events import Send
+from agentbus.wire.links import GATEWAY_WRITER, WRITER_PROJECTOR, CapacityWarning, Evicted, Measured
+from agentbus.writer.accounting import Accounting
+from agentbus.writer.ages import Ages
+from agentbus.writer.capacity import Capacity, Room, Stored
+from agentbus.writer.events import Effect, Note
+
+T = TypeVar("T")
+
+CHUNK_ROWS: Final = 512
+CHUNK_BYTES: Final = MIB
+BUSY_SECONDS: Final = 0.01
+FAILED_SECONDS: Final = 1.0
+WARN_SECONDS: Final = 900.0
+"""Between two capacity warnings."""
+
+MEASURES_KEPT: Final = 64
+
+
+Chunk = tuple[list[Effect], bool]
+"""What follows from a chunk, and whether there may be more of its kind."""
+
+NOTHING: Final[Chunk] = ([], False)
+
+
+class Retention:
+    """`at` is the monotonic time of the next thing to do."""
+
+    def __init__(self, store: WriteStore, settings: Settings, config_path: str) -> None:
+        self._store = store
+        self._config_path = config_path
+        self._capacity = Capacity(settings)
+        self._interval = settings.cleanup_interval_seconds
+        self._retention = settings.message_retention_hours * HOUR_MS
+        self._receipts = settings.dedup_retention_hours * HOUR_MS
+        self._tombstones = settings.tombstone_min_hours * HOUR_MS
+        self._ages = Ages()
+        self._accounting: Accounting | None = None
+        self._floor = 0  # no ordinary row has this id or a lower one
+        self._cleaning = False
+        self._sweep: list[Callable[[Instant], Chunk]] = []
+        self._round = 0
+        self._lives: dict[int, int] = {}
+        self._warned_at: float | None = None
+        self.at = 0.0
+
+    # ---- what the core asks
+
+    def verify(self, bound: int) -> None:
+        """Once the bus is ready: the counted bytes of rows up to this id are to be verified."""
+        if self._accounting is None:
+            self._accounting = Accounting(self._store, bound)
+            self.at = 0.0
+
+    def measured(self, measured: Measured) -> None:
+        """Redis has told its size."""
+        live = self._lives.pop(measured.round, None)
+        if live is not None:
+            self._capacity.measured(measured.dataset_bytes, live)
+
+    def tombstoned(self, rows: Sequence[tuple[int, int]]) -> None:
+        """Revisions (row, bytes of its envelope) are not current any more."""
+        if self._accounting is not None:
+            for row, live in rows:
+                self._accounting.message_tombstoned(row, live)
+
+    def make_room(self, size: int, now: Instant) -> list[Effect]:
+        """Evicts until a batch with so many bytes of rows fits, or nothing can be evicted.
+
+        Raises what a transaction raises.
+        """
+        effects: list[Effect] = []
+        while size > self._capacity.room(self._stored()):
+            self._cleaning = True
+            evicted, more = self._evict(None, now)
+            effects += evicted
+            if not more:
+                break
+        return effects
+
+    def room(self) -> Room:
+        """For the batch that follows."""
+        stored = self._stored()
+        left = self._capacity.room(stored)
+        return Room(left, self._why(stored) if left < CHUNK_BYTES * 8 else "")
+
+    def warn(self, now: Instant) -> list[Effect]:
+        """Something did not fit: a warning to everybody, now and then."""
+        if self._warned_at is not None and now.monotonic < self._warned_at + WARN_SECONDS:
+            return []
+        self._warned_at = now.monotonic
+        name, used, limit = self._capacity.fullest(self._stored())
+        return [
+            Note("warn", "capacity_exhausted", {"budget": name, "used": used, "limit": limit}),
+            Send(GATEWAY_WRITER, CapacityWarning(self._why(self._stored()))),
+        ]
+
+    def due(self, now: Instant) -> list[Effect]:
+        """Does one chunk of what is to be done by now."""
+        effects: list[Effect] = self._watch_clock(now)
+        if now.monotonic < self.at:
+            return effects
+        try:
+            return effects + self._chunk(now)
+        except Busy:
+            self.at = now.monotonic + BUSY_SECONDS
+        except AgentbusError as error:
+            self.at = now.monotonic + FAILED_SECONDS
+            fields = {"code": error.code, "text": error.message}
+            effects.append(Note("error", "cleanup_failed", fields))
+        return effects
+
+    # ---- chunks
+
+    def _chunk(self, now: Instant) -> list[Effect]:
+        if self._cleaning and self._capacity.above_target(self._stored()):
+            effects, self._cleaning = self._evict(None, now)
+            return effects
+        self._cleaning = False
+        if self._accounting is not None and not self._accounting.done:
+            with self._store.transaction():
+                return list(self._accounting.step())
+        if not self._sweep:
+            self._sweep = [self._by_age, self._forget, self._purge, self._tidy, self._measure]
+        effects, more = self._sweep[0](now)
+        if not more:
+            del self._sweep[0]
+        if not self._sweep:
+            self.at = now.monotonic + self._interval
+        return effects
+
+    def _watch_clock(self, now: Instant) -> list[Effect]:
+        if not self._ages.observe(now):
+            return []
+        return [Note("warn", "clock_jumped", {"seconds": round(self._ages.jump)})]
+
+    def _by_age(self, now: Instant) -> Chunk:
+        if not self._ages.trusted(now):
+            return NOTHING
+        return self._evict(int(now.wall * 1000) - self._retention, now)
+
+    def _evict(self, sent_before: int | None, now: Instant) -> Chunk:
+        """The oldest rows, or the oldest of those sent before a time."""
+        with self._store.transaction():
+            victims = _chunk_of(self._store.evictions.oldest(self._floor, CHUNK_ROWS), sent_before)
+            if not victims:
+                return NOTHING
+            own = ((row.channel_id, row.session_id, row.seq) for row in victims)
+            self._store.gaps.evicted(own, int(now.wall * 1000))
+            boundaries = self._store.evictions.delete(self._floor, victims)
+        self._floor = victims[-1].id
+        if self._accounting is not None:
+            for victim in victims:
+                self._accounting.message_gone(victim.id, victim.logical, victim.live)
+        return [Send(WRITER_PROJECTOR, Evicted(self._next_round(), boundaries))], True
+
+    def _forget(self, now: Instant) -> Chunk:
+        if not self._ages.trusted(now):
+            return NOTHING
+        oldest = int(now.wall * 1000) - self._receipts
+        with self._store.transaction():
+            receipts = self._store.evictions.receipts(CHUNK_ROWS)
+            gone = _while(receipts, lambda receipt: receipt.accepted_at < oldest)
+            if not gone:
+                return NOTHING
+            self._store.evictions.forget(gone)
+        if self._accounting is not None:
+            for receipt in gone:
+                self._accounting.receipt_gone(receipt.id, receipt.logical)
+        return [], True
+
+    def _purge(self, now: Instant) -> Chunk:
+        if not self._ages.trusted(now):
+            return NOTHING
+        oldest = int(now.wall * 1000) - self._tombstones
+        with self._store.transaction():
+            tombstones = self._store.evictions.tombstones(CHUNK_ROWS)
+            gone = _while(tombstones, lambda row: row.tombstoned_at < oldest)
+            if not gone:
+                return NOTHING
+            self._store.evictions.purge(gone)
+        if self._accounting is not None:
+            for row in gone:
+                self._accounting.message_gone(row.id, row.logical, 0)
+        return [], True
+
+    def _tidy(self, now: Instant) -> Chunk:
+        with self._store.transaction():
+            self._store.gaps.forget_passed(int(now.wall * 1000))
+        return NOTHING
+
+    def _measure(self, _now: Instant) -> Chunk:
+        return [Send(WRITER_PROJECTOR, Evicted(self._next_round(), []))], False
+
+    def _next_round(self) -> int:
+        self._round += 1
+        while len(self._lives) >= MEASURES_KEPT:
+            del self._lives[next(iter(self._lives))]
+        self._lives[self._round] = self._stored().live
+        return self._round
+
+    # ---- how full
+
+    def _stored(self) -> Stored:
+        return Stored(*self._store.evictions.stored())
+
+    def _why(self, stored: Stored) -> str:
+        name, used, limit = self._capacity.fullest(stored)
+        meta = self._store.bus.meta()
+        return (
+            f"the bus is full: {name} allows {limit // MIB} MiB, {used / MIB:.1f} MiB are used, "
+            f"and what fills it cannot be evicted: {meta.memories} memories, {meta.tombstones} "
+            f"replaced or deleted revisions that are still protected, {meta.receipts} receipts. "
+            f"Delete memories that are not needed; or raise {name} in {self._config_path} and "
+            "restart with `agentbus stop`; or give up everything on the bus (messages, memories, "
+            "identities, cursors) with `agentbus reset`"
+        )
+
+
+def _chunk_of(oldest: Sequence[Victim], sent_before: int | None) -> list[Victim]:
+    victims: list[Victim] = []
+    size = 0
+    for victim in oldest:
+        size += victim.logical
+        too_young = sent_before is not None and victim.sent_at >= sent_before
+        if too_young or (victims and size > CHUNK_BYTES):
+            break
+        victims.append(victim)
+    return victims
+
+
+def _while(rows: Sequence[T], holds: Callable[[T], bool]) -> list[T]:
+    found: list[T] = []
+    for row in rows:
+        if not holds(row):
+            break
+        found.append(row)
+    return found
