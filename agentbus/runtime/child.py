@@ -23,8 +23,7 @@ import msgspec
 import uvloop
 
 from agentbus.errors import SetupError
-from agentbus.runtime import exits, logs, tasks
-from agentbus.runtime.clock import SystemClock
+from agentbus.runtime import clock, exits, logs, tasks
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.links import ControlLink, Link
 from agentbus.wire.error_codes import to_failure
@@ -67,7 +66,7 @@ class Child:
 
     def __init__(self, context: ChildContext, unions: Mapping[str, Any]) -> None:
         self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
-        self.clock = SystemClock()
+        self.clock = clock.clock()
         self._context = context
         self._unions = dict(unions)
         self._control = ControlLink(

@@ -16,7 +16,7 @@ import msgspec
 
 from agentbus.config import Configuration
 from agentbus.errors import AgentbusError, InternalError, StorageFailed
-from agentbus.runtime import exits, logs, platform
+from agentbus.runtime import exits, logs, platform, testing
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.paths import Paths, locate, prepare
 from agentbus.runtime.tokens import SystemTokens
@@ -62,6 +62,7 @@ def run_daemon(
 
 def _start(configuration: Configuration, report: Report, services: Sequence[Service]) -> int:
     os.umask(0o077)
+    testing.requested()  # refused before anything is touched
     paths = locate(configuration.settings)
     prepare(paths)
     lock = locks.take_daemon(paths)
