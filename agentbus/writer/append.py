@@ -6,10 +6,10 @@ nothing behind in a batch that goes on.
 
 from __future__ import annotations
 
-from agentbus.errors import MessageTooLarge, OperationIdConflict, Recovering
-from agentbus.model.message import Message, encode_envelope, envelope_size, rfc3339
-from agentbus.store.write.rows import ReceiptRow
+from agentbus.model.message import Message
 from agentbus.wire.links import Accepted, Append
+from agentbus.writer import receipts
+from agentbus.writer.envelopes import encoded
 from agentbus.writer.state import Attached, Channel
 from agentbus.writer.work import Work
 
@@ -19,15 +19,14 @@ def append(work: Work, operation: Append) -> Accepted:
 
     Raises Recovering, StaleAttachment, OperationIdConflict, NotFound, MessageTooLarge.
     """
-    if work.not_ready is not None:
-        raise Recovering(f"the bus is recovering ({work.not_ready}); try again shortly")
+    work.require_ready()
     state, message_id = work.state, operation.message_id
     attached = state.holder(operation.attachment)
-    receipt = work.receipts.get(message_id)
+    receipt = receipts.original(work, attached, message_id, operation.fingerprint)
     if receipt is not None:
-        return _again(attached, operation, receipt)
-    if message_id in work.taken:
-        raise _conflict(message_id, "so long ago that its receipt has expired")
+        answer = receipts.told(operation.ref, receipt)
+        assert isinstance(answer, Accepted)
+        return answer
     channel = state.channel(operation.channel)
     memory_id, revision = None, None
     if channel.kind == "memory":
@@ -36,7 +35,8 @@ def append(work: Work, operation: Append) -> Accepted:
     if operation.payload.reply_to is not None:
         thread = _thread(work, operation.payload.reply_to)
     envelope = _envelope(work, operation, attached, channel, thread, memory_id)
-    work.insert(operation, attached.session.id, channel, thread, memory_id, envelope)
+    work.rows.insert(operation, attached.session.id, channel, thread, memory_id, envelope)
+    work.size += len(envelope)
     if thread != message_id:
         state.remember_thread(message_id, thread)
     return Accepted(
@@ -59,7 +59,8 @@ def _envelope(
     memory_id: str | None,
 ) -> bytes:
     payload, sender, seq = operation.payload, attached.sender, channel.last_seq + 1
-    envelope = encode_envelope(
+    return encoded(
+        work.terms,
         Message(
             operation.message_id,
             seq,
@@ -79,16 +80,8 @@ def _envelope(
             payload.references,
             memory_id,
             None if memory_id is None else 1,
-        )
+        ),
     )
-    limit = work.terms.max_message_bytes
-    if envelope_size(envelope, seq) > limit:
-        raise MessageTooLarge(
-            f"the message has {envelope_size(envelope, seq)} bytes as JSON with its envelope; "
-            f"max_message_kib allows {work.terms.max_message_kib} KiB ({limit} bytes): shorten it, "
-            "or send a reference"
-        )
-    return envelope
 
 
 def _thread(work: Work, reply_to: str) -> str:
@@ -98,17 +91,3 @@ def _thread(work: Work, reply_to: str) -> str:
         known = work.store.rows.thread_of(reply_to) or reply_to
         work.state.remember_thread(reply_to, known)
     return known
-
-
-def _again(attached: Attached, operation: Append, receipt: ReceiptRow) -> Accepted:
-    _, message_id, session, fingerprint, _, seq, accepted_at, memory_id, revision = receipt
-    if session != attached.session.id or fingerprint != operation.fingerprint:
-        raise _conflict(message_id, "by another session or with another payload")
-    sent_at = rfc3339(accepted_at)
-    return Accepted(operation.ref, message_id, seq, sent_at, True, memory_id, revision)
-
-
-def _conflict(message_id: str, how: str) -> OperationIdConflict:
-    return OperationIdConflict(
-        f"the id {message_id!r} was used before, {how}; take a fresh id for another message"
-    )

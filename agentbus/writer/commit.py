@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from agentbus.errors import AgentbusError, Unavailable
+from agentbus.errors import AgentbusError
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.links import (
     Append,
@@ -28,7 +28,7 @@ from agentbus.wire.links import (
     Subscribe,
     Unsubscribe,
 )
-from agentbus.writer import identity, subscriptions
+from agentbus.writer import directory, gaps, identity, memories, receipts, subscriptions
 from agentbus.writer.append import append
 from agentbus.writer.batch import MAX_BYTES
 from agentbus.writer.status import status
@@ -40,9 +40,8 @@ def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome | N
 
     Raises what the database raises; then the transaction must not be committed.
     """
-    appends = [operation.message_id for operation in operations if type(operation) is Append]
-    if appends and work.not_ready is None:
-        work.look_up(appends)
+    if work.not_ready is None:
+        _look_up(work, operations)
     outcomes: list[Outcome | None] = []
     for operation in operations:
         try:
@@ -56,6 +55,18 @@ def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome | N
     return outcomes
 
 
+def _look_up(work: Work, operations: list[GatewayToWriter]) -> None:
+    appends: list[str] = []
+    others: list[str] = []
+    for operation in operations:
+        if type(operation) is Append:
+            appends.append(operation.message_id)
+        elif isinstance(operation, MemoryEdit | MemoryDelete | ReceiptAsk):
+            others.append(operation.operation_id)
+    if appends or others:
+        work.look_up(appends, others)
+
+
 def _carry_out(work: Work, operation: GatewayToWriter) -> Outcome | None:
     if type(operation) is Append:  # nearly all are
         return append(work, operation)
@@ -67,27 +78,24 @@ def _carry_out(work: Work, operation: GatewayToWriter) -> Outcome | None:
             return None
         case Append():
             return append(work, operation)
+        case MemoryEdit():
+            return memories.edit(work, operation)
+        case MemoryDelete():
+            return memories.delete(work, operation)
+        case ReceiptAsk():
+            return receipts.ask(work, operation)
+        case StatusAsk() | DiscoverAsk() | GapAsk() | CountAsk():
+            return _told(work, operation)
+        case GatewayHello():
+            raise AssertionError("a greeting is no operation of a batch")
         case _:
-            return _carry_out_rare(work, operation)
+            return _of_a_session(work, operation)
 
 
-def _carry_out_rare(
+def _of_a_session(
     work: Work,
-    operation: GatewayHello
-    | Register
-    | Release
-    | Renew
-    | ChannelCreate
-    | Subscribe
-    | Unsubscribe
-    | StatusAsk
-    | MemoryEdit
-    | MemoryDelete
-    | ReceiptAsk
-    | DiscoverAsk
-    | GapAsk
-    | CountAsk,
-) -> Outcome | None:
+    operation: Register | Release | Renew | ChannelCreate | Subscribe | Unsubscribe,
+) -> Outcome:
     match operation:
         case Register():
             return identity.register(work, operation)
@@ -101,11 +109,20 @@ def _carry_out_rare(
             return subscriptions.subscribe(work, operation)
         case Unsubscribe():
             return subscriptions.unsubscribe(work, operation)
+        case _:
+            assert_never(operation)
+
+
+def _told(work: Work, operation: StatusAsk | DiscoverAsk | GapAsk | CountAsk) -> Outcome:
+    work.flush()  # they are answered from the database
+    match operation:
         case StatusAsk():
             return status(work, operation)
-        case MemoryEdit() | MemoryDelete() | ReceiptAsk() | DiscoverAsk() | GapAsk() | CountAsk():
-            raise Unavailable("the writer does not know this operation yet")
-        case GatewayHello():
-            raise AssertionError("a greeting is no operation of a batch")
+        case DiscoverAsk():
+            return directory.discover(work, operation)
+        case GapAsk():
+            return gaps.tell(work, operation)
+        case CountAsk():
+            return subscriptions.count(work, operation)
         case _:
             assert_never(operation)

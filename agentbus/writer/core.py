@@ -241,9 +241,11 @@ class Core:
             effects += [
                 Send(GATEWAY_WRITER, ChannelOpened(channel.info)) for channel in work.opened
             ]
+            effects += [Send(GATEWAY_WRITER, changed) for changed in work.changed]
             effects += self._answer([outcome for outcome in outcomes if outcome is not None])
-        if work.inserted:
-            committed = Committed(work.previous, work.commit_id, work.inserted)
+        rows, tombstones = work.rows.inserted, work.rows.tombstones
+        if rows or tombstones:
+            committed = Committed(work.previous, work.commit_id, rows, tombstones)
             effects.append(Send(WRITER_PROJECTOR, committed))
         return effects
 

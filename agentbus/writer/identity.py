@@ -35,6 +35,7 @@ def register(work: Work, operation: Register) -> Registered:
         session.agent,
         attached.resumed,
         subscriptions.infos(work, attached),
+        subscriptions.markers(work, attached),
     )
 
 

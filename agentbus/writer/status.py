@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from agentbus.model.session import Session
-from agentbus.wire.links import SessionRow, StatusAsk, WriterStatus
-from agentbus.writer import subscriptions
+from agentbus.wire.links import SessionRow, StatusAsk, SubscriptionInfo, WriterStatus
 from agentbus.writer.state import Attached
+from agentbus.writer.subscriptions import described
 from agentbus.writer.work import Work
 
 DETACHED: Final = 100
@@ -15,8 +15,7 @@ DETACHED: Final = 100
 
 
 def status(work: Work, operation: StatusAsk) -> WriterStatus:
-    """Counts and sizes as of this point of the batch."""
-    work.flush()
+    """Counts and sizes; to be called when everything of the batch is in the database."""
     store, meta = work.store, work.store.bus.meta()
     return WriterStatus(
         operation.ref,
@@ -36,12 +35,10 @@ def status(work: Work, operation: StatusAsk) -> WriterStatus:
 
 
 def _sessions(work: Work) -> list[SessionRow]:
-    attached = [_row(work, held) for held in work.state.attached.values()]
-    return attached + [_row(work, _detached(work, found)) for found in _last_seen(work)]
-
-
-def _last_seen(work: Work) -> list[Session]:
-    return work.store.people.detached(DETACHED)
+    detached = [_detached(work, session) for session in work.store.people.detached(DETACHED)]
+    sessions = [*work.state.attached.values(), *detached]
+    subscriptions = described(work, sessions)
+    return [_row(work, held, infos) for held, infos in zip(sessions, subscriptions, strict=True)]
 
 
 def _detached(work: Work, session: Session) -> Attached:
@@ -50,7 +47,7 @@ def _detached(work: Work, session: Session) -> Attached:
     return Attached(session, session.sender, by_id, resumed=True)
 
 
-def _row(work: Work, held: Attached) -> SessionRow:
+def _row(work: Work, held: Attached, subscriptions: list[SubscriptionInfo]) -> SessionRow:
     session = held.session
     work.size += 256
     return SessionRow(
@@ -62,5 +59,5 @@ def _row(work: Work, held: Attached) -> SessionRow:
         session.repository,
         session.attachment,
         (session.attached_at if session.attachment else session.last_seen) / 1000,
-        subscriptions.infos(work, held),
+        subscriptions,
     )

@@ -12,10 +12,14 @@ from agentbus.model.channel import Kind
 from agentbus.model.ids import Seq, SessionId, SubscriptionId
 from agentbus.model.names import check_name
 from agentbus.model.session import Subscription
+from agentbus.store.write.counts import Standing
 from agentbus.wire.links import (
     ChannelCreate,
     ChannelCreated,
+    CountAsk,
+    Counted,
     Done,
+    ExpiredInfo,
     Passed,
     Renew,
     Renewed,
@@ -26,7 +30,7 @@ from agentbus.wire.links import (
     Unsubscribe,
     Unsubscribed,
 )
-from agentbus.writer.state import Attached, Channel
+from agentbus.writer.state import Attached, Channel, State
 from agentbus.writer.work import Work
 
 INFO_BYTES = 64
@@ -35,12 +39,46 @@ INFO_BYTES = 64
 
 def infos(work: Work, attached: Attached) -> list[SubscriptionInfo]:
     """A session's cursors, for an answer. Expired ones are not: nothing is to be fed from them."""
-    cursors = attached.subscriptions.values()
-    return [info(work, cursor) for cursor in cursors if not cursor.is_expired(work.now)]
+    return described(work, [attached])[0]
 
 
-def info(work: Work, cursor: Subscription) -> SubscriptionInfo:
+def info(work: Work, attached: Attached, cursor: Subscription) -> SubscriptionInfo:
     """One cursor, for an answer."""
+    (undelivered,) = _undelivered(work, [(attached.session.id, cursor)])
+    return _info(work, cursor, undelivered)
+
+
+def described(work: Work, sessions: list[Attached]) -> list[list[SubscriptionInfo]]:
+    """The cursors of several sessions, counted together."""
+    owned = [
+        (attached.session.id, cursor)
+        for attached in sessions
+        for cursor in attached.subscriptions.values()
+        if not cursor.is_expired(work.now)
+    ]
+    found: dict[SessionId, list[SubscriptionInfo]] = {}
+    for (session, cursor), undelivered in zip(owned, _undelivered(work, owned), strict=True):
+        found.setdefault(session, []).append(_info(work, cursor, undelivered))
+    return [found.get(attached.session.id, []) for attached in sessions]
+
+
+def _undelivered(work: Work, owned: list[tuple[SessionId, Subscription]]) -> list[int]:
+    channels = work.state.channels_by_id
+    asked = [
+        Standing(
+            cursor.channel_id, cursor.position, SessionId(0) if cursor.include_own else session
+        )
+        for session, cursor in owned
+    ]
+    behind = [it for it in asked if it.position < channels[it.channel_id].last_seq]
+    if not behind:
+        return [0] * len(asked)
+    work.flush()
+    counts = dict(zip(behind, work.store.counts.undelivered(behind), strict=True))
+    return [counts.get(standing, 0) for standing in asked]
+
+
+def _info(work: Work, cursor: Subscription, undelivered: int) -> SubscriptionInfo:
     channel = work.state.channels_by_id[cursor.channel_id]
     work.size += INFO_BYTES + len(channel.name)
     return SubscriptionInfo(
@@ -50,7 +88,20 @@ def info(work: Work, cursor: Subscription) -> SubscriptionInfo:
         cursor.position,
         cursor.expires_at / 1000,
         cursor.include_own,
+        undelivered,
     )
+
+
+def markers(work: Work, attached: Attached) -> list[ExpiredInfo]:
+    """A session's cursors that ran out and that it has not taken note of."""
+    cursors = attached.subscriptions.values()
+    return [expired_info(work.state, cursor) for cursor in cursors if cursor.is_expired(work.now)]
+
+
+def expired_info(state: State, cursor: Subscription) -> ExpiredInfo:
+    """A cursor that ran out, for the session's notice."""
+    channel = state.channels_by_id[cursor.channel_id]
+    return ExpiredInfo(cursor.id, channel.name, channel.id, cursor.position)
 
 
 def begin(work: Work, session: SessionId, channels: list[str]) -> list[Subscription]:
@@ -62,15 +113,13 @@ def begin(work: Work, session: SessionId, channels: list[str]) -> list[Subscript
 
 
 def resume(work: Work, session: SessionId) -> list[Subscription]:
-    """A known session has what it had, and is active."""
+    """A known session has what it had. That alone is no activity: connections come and go."""
     work.flush_positions()
     cursors = work.store.cursors.subscriptions(session)
     for cursor in cursors:
         if cursor.is_forgotten(work.now):
             work.store.cursors.delete_subscription(cursor.id)
-    kept = [cursor for cursor in cursors if not cursor.is_forgotten(work.now)]
-    _renew(work, session, kept)
-    return kept
+    return [cursor for cursor in cursors if not cursor.is_forgotten(work.now)]
 
 
 def create_channel(work: Work, operation: ChannelCreate) -> ChannelCreated:
@@ -99,7 +148,7 @@ def subscribe(work: Work, operation: Subscribe) -> Subscribed:
             cursor.include_own = operation.include_own
         cursor.expires_at = _lifetime(work)
         work.store.cursors.update_subscription(cursor)
-        return Subscribed(operation.ref, info(work, cursor), False)
+        return Subscribed(operation.ref, info(work, attached, cursor), False)
     expired_from = None
     if cursor is not None:
         expired_from = cursor.position
@@ -107,7 +156,7 @@ def subscribe(work: Work, operation: Subscribe) -> Subscribed:
     own = bool(operation.include_own)
     cursor = _subscribe(work, attached.session.id, channel, include_own=own)
     attached.subscriptions[cursor.id] = cursor
-    return Subscribed(operation.ref, info(work, cursor), True, expired_from)
+    return Subscribed(operation.ref, info(work, attached, cursor), True, expired_from)
 
 
 def unsubscribe(work: Work, operation: Unsubscribe) -> Unsubscribed:
@@ -125,6 +174,12 @@ def renew(work: Work, operation: Renew) -> Renewed:
     attached = work.state.holder(operation.attachment)
     _renew(work, attached.session.id, list(attached.subscriptions.values()))
     return Renewed(operation.ref, infos(work, attached))
+
+
+def count(work: Work, operation: CountAsk) -> Counted:
+    """What each of the session's cursors has not been past, in one state of the database."""
+    attached = work.state.holder(operation.attachment)
+    return Counted(operation.ref, infos(work, attached))
 
 
 def report(work: Work, operation: Report) -> Done:
@@ -181,4 +236,5 @@ def _renew(work: Work, session: SessionId, cursors: list[Subscription]) -> None:
 
 def _discard(work: Work, attached: Attached, cursor: Subscription) -> None:
     work.store.cursors.delete_subscription(cursor.id)
+    work.store.gaps.forget(cursor.id)
     del attached.subscriptions[cursor.id]

@@ -1,15 +1,16 @@
-"""One transaction under way: what its operations share, and the rows they have gathered."""
+"""One transaction under way: what its operations share, and what they have gathered."""
 
 from __future__ import annotations
 
 from agentbus.config import KIB, Settings
-from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId, SubscriptionId
+from agentbus.errors import Recovering
+from agentbus.model.ids import CommitId, SubscriptionId
 from agentbus.model.message import rfc3339
 from agentbus.model.ports import Instant, Tokens
 from agentbus.model.session import HOUR_MS, Subscription
 from agentbus.store.write import WriteStore
-from agentbus.store.write.rows import Advance, MessageRow, ReceiptRow
-from agentbus.wire.links import Append, RowInserted
+from agentbus.wire.links import MemoryChanged
+from agentbus.writer.new_rows import NewRows
 from agentbus.writer.state import Channel, State
 
 
@@ -51,79 +52,30 @@ class Work:
         self.sent_at_text = rfc3339(self.sent_at)
         self.previous = state.commit_id
         self.commit_id = CommitId(state.commit_id + 1)
-        self.inserted: list[RowInserted] = []
+        self.rows = NewRows(store.rows, state, self.sent_at, self.commit_id)
         self.opened: list[Channel] = []
-        self.receipts: dict[str, ReceiptRow] = {}
+        self.changed: list[MemoryChanged] = []
         self.taken: set[str] = set()
-        self._memories = 0
-        self._messages: list[MessageRow] = []
-        self._receipts: list[ReceiptRow] = []
-        self._grown: dict[ChannelId, Channel] = {}
+        """Ids that have a row and no receipt."""
         self._moved: dict[SubscriptionId, Subscription] = {}
 
-    def look_up(self, operation_ids: list[str]) -> None:
-        """Finds what is known of the appends to come, all at once.
+    def require_ready(self) -> None:
+        """Raises Recovering while the projection does not take commits."""
+        if self.not_ready is not None:
+            raise Recovering(f"the bus is recovering ({self.not_ready}); try again shortly")
 
-        A row whose receipt has expired is only looked for where `careful`. Elsewhere the unique
-        index finds it, and the batch is tried again: ids are hardly ever used anew after days.
+    def look_up(self, appends: list[str], others: list[str]) -> None:
+        """Finds what is known of the ids of operations to come, all at once.
+
+        A row whose receipt has expired is only looked for where `careful`, or for other operations
+        than appends. Elsewhere the unique index finds it, and the batch is tried again: ids are
+        hardly ever used anew after days.
         """
-        self.receipts = self.store.rows.receipts(operation_ids)
-        if self.careful:
-            rest = [name for name in operation_ids if name not in self.receipts]
-            self.taken = self.store.rows.taken(rest)
-
-    def insert(
-        self,
-        operation: Append,
-        session: SessionId,
-        channel: Channel,
-        thread: str,
-        memory_id: str | None,
-        envelope: bytes,
-    ) -> None:
-        """Takes the channel's next position for a message, or for the creation of a memory."""
-        state = self.state
-        state.last_id = number = state.last_id + 1
-        channel.last_seq = seq = Seq(channel.last_seq + 1)
-        self._grown[channel.id] = channel
-        message_id = operation.message_id
-        revision = None
-        if memory_id is not None:
-            revision = 1
-            self._memories += 1
-        receipt = (
-            number,
-            message_id,
-            session,
-            operation.fingerprint,
-            channel.id,
-            seq,
-            self.sent_at,
-            memory_id,
-            revision,
-        )
-        self.receipts[message_id] = receipt
-        self._receipts.append(receipt)
-        self._messages.append(
-            (
-                number,
-                channel.id,
-                seq,
-                session,
-                self.commit_id,
-                self.sent_at,
-                message_id,
-                None if thread is message_id else thread,
-                operation.payload.reply_to,
-                memory_id,
-                revision,
-                envelope,
-            )
-        )
-        self.inserted.append(
-            RowInserted(channel.id, seq, session, envelope, memory_id, revision, number)
-        )
-        self.size += len(envelope)
+        ids = appends + others if others else appends
+        self.rows.receipts = receipts = self.store.rows.receipts(ids)
+        doubted = ids if self.careful else others
+        if doubted:
+            self.taken = self.store.rows.taken([name for name in doubted if name not in receipts])
 
     def move(self, subscription: Subscription) -> None:
         """The cursor has a new position; only the last one of a batch is written."""
@@ -132,22 +84,7 @@ class Work:
     def flush(self) -> None:
         """Writes what was gathered so far."""
         self.flush_positions()
-        if not self._messages:
-            return
-        state = self.state
-        state.commit_id, state.sent_at = self.commit_id, self.sent_at
-        advance = Advance(
-            last_id=state.last_id,
-            commit_id=self.commit_id,
-            sent_at=self.sent_at,
-            messages=len(self._messages) - self._memories,
-            memories=self._memories,
-            receipts=len(self._receipts),
-        )
-        tops = [(channel.last_seq, channel.id) for channel in self._grown.values()]
-        self.store.rows.append(self._messages, self._receipts, tops, advance)
-        self._messages, self._receipts, self._memories = [], [], 0
-        self._grown.clear()
+        self.rows.flush()
 
     def flush_positions(self) -> None:
         """Writes the cursors' positions, before they are read from the database."""

@@ -17,7 +17,7 @@ META: Final = """
         created_at    INTEGER NOT NULL,
         incarnation   INTEGER NOT NULL DEFAULT 0,  -- of the gateway whose attachments count
         last_id       INTEGER NOT NULL DEFAULT 0,  -- newest messages.id and receipts.id given out
-        commit_id     INTEGER NOT NULL DEFAULT 0,  -- newest transaction of message rows
+        commit_id     INTEGER NOT NULL DEFAULT 0,  -- newest one that inserted or tombstoned rows
         sent_at       INTEGER NOT NULL DEFAULT 0,  -- newest messages.sent_at: it never goes back
         purge_floor   INTEGER NOT NULL DEFAULT 0,  -- newest tombstone_commit_id ever purged
         messages      INTEGER NOT NULL DEFAULT 0,  -- ordinary rows
@@ -50,7 +50,7 @@ AGENTS: Final = """
 
 SESSIONS: Final = """
     CREATE TABLE sessions (
-        id           INTEGER PRIMARY KEY,
+        id           INTEGER PRIMARY KEY AUTOINCREMENT,  -- messages outlive forgotten sessions
         agent_id     INTEGER NOT NULL REFERENCES agents (id),
         application  TEXT NOT NULL,
         native       TEXT NOT NULL,
@@ -84,6 +84,10 @@ SESSIONS_BY_LAST_SEEN: Final = """
     CREATE INDEX sessions_by_last_seen ON sessions (last_seen)
 """
 
+SESSIONS_BY_AGENT: Final = """
+    CREATE INDEX sessions_by_agent ON sessions (agent_id, last_seen)
+"""
+
 SUBSCRIPTIONS: Final = """
     CREATE TABLE subscriptions (
         id          INTEGER PRIMARY KEY AUTOINCREMENT,  -- an old report must not hit a new cursor
@@ -96,12 +100,21 @@ SUBSCRIPTIONS: Final = """
     )
 """
 
+OWN_EVICTED: Final = """
+    CREATE TABLE own_evicted (
+        subscription_id INTEGER NOT NULL,
+        block           INTEGER NOT NULL,          -- see store.write.gaps
+        bits            BLOB NOT NULL,
+        PRIMARY KEY (subscription_id, block)
+    ) WITHOUT ROWID
+"""
+
 MESSAGES: Final = """
     CREATE TABLE messages (
         id                  INTEGER PRIMARY KEY,   -- order of acceptance on the whole bus
         channel_id          INTEGER NOT NULL REFERENCES channels (id),
         seq                 INTEGER NOT NULL,      -- all revisions of a memory have its creation's
-        session_id          INTEGER NOT NULL REFERENCES sessions (id),
+        session_id          INTEGER NOT NULL,      -- likewise: who edited it is in the envelope
         commit_id           INTEGER NOT NULL,
         sent_at             INTEGER NOT NULL,
         message_id          TEXT NOT NULL UNIQUE,
@@ -117,9 +130,11 @@ MESSAGES: Final = """
 """
 
 MESSAGES_BY_POSITION: Final = """
-    CREATE UNIQUE INDEX messages_by_position ON messages (channel_id, seq)
+    CREATE UNIQUE INDEX messages_by_position ON messages (channel_id, seq, session_id)
     WHERE tombstone = 0
 """
+# With the session, so that own messages are counted without looking at rows. That a position is
+# given out once is kept by `channels.last_seq`, which only moves on from where it is known to be.
 
 MESSAGES_BY_COMMIT: Final = """
     CREATE INDEX messages_by_commit ON messages (commit_id)
@@ -137,7 +152,7 @@ MESSAGES_BY_TOMBSTONE: Final = """
 
 RECEIPTS: Final = """
     CREATE TABLE receipts (
-        id           INTEGER PRIMARY KEY,          -- the row's, so also the order of age
+        id           INTEGER PRIMARY KEY,          -- the row's; of a delete, a number without one
         operation_id TEXT NOT NULL UNIQUE,
         session_id   INTEGER NOT NULL,
         fingerprint  BLOB NOT NULL,
@@ -145,7 +160,8 @@ RECEIPTS: Final = """
         seq          INTEGER NOT NULL,
         accepted_at  INTEGER NOT NULL,             -- the row's sent_at
         memory_id    TEXT,
-        revision     INTEGER
+        revision     INTEGER,                      -- NULL: the memory was deleted
+        replaced     INTEGER                       -- the revision that was current; NULL: a send
     )
 """
 
@@ -158,7 +174,9 @@ STATEMENTS: Final = (
     SESSIONS_BY_ATTACHMENT,
     SESSIONS_BY_NAME,
     SESSIONS_BY_LAST_SEEN,
+    SESSIONS_BY_AGENT,
     SUBSCRIPTIONS,
+    OWN_EVICTED,
     MESSAGES,
     MESSAGES_BY_POSITION,
     MESSAGES_BY_COMMIT,

@@ -4,6 +4,8 @@
     people   agents and sessions
     cursors  subscriptions
     rows     messages and receipts
+    gaps     what retention took from whom
+    counts   what has not been delivered
 
 Everything is to be called within `WriteStore.transaction()` or `.snapshot()`. Only the writer
 imports this.
@@ -16,7 +18,9 @@ from typing import Literal
 
 from agentbus.sqlite import Connection
 from agentbus.store.write.bus import Bus
+from agentbus.store.write.counts import Counts
 from agentbus.store.write.cursors import Cursors
+from agentbus.store.write.gaps import Gaps
 from agentbus.store.write.people import People
 from agentbus.store.write.rows import Rows
 
@@ -32,6 +36,8 @@ class WriteStore:
         self.people = People(connection)
         self.cursors = Cursors(connection)
         self.rows = Rows(connection)
+        self.gaps = Gaps(connection)
+        self.counts = Counts(connection)
 
     def transaction(self) -> AbstractContextManager[None]:
         """All of it or nothing; Busy at once where another program writes."""

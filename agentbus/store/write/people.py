@@ -37,6 +37,28 @@ SELECT_DETACHED: Final = f"""
 """
 """The sessions that nobody holds, the last seen first."""
 
+SELECT_DETACHED_OF: Final = f"""
+    {_SESSION} WHERE s.agent_id = ? AND s.attachment IS NULL ORDER BY s.last_seen DESC LIMIT ?
+"""
+"""Sessions of one agent that nobody holds, the last seen first."""
+
+SELECT_AGENTS: Final = """
+    SELECT id, name FROM agents a ORDER BY
+        (SELECT max(last_seen) FROM sessions s WHERE s.agent_id = a.id) DESC, id DESC
+    LIMIT ?
+"""
+"""The agents whose sessions were seen last; those without any come last."""
+
+SELECT_IDLE: Final = """
+    SELECT id FROM sessions s WHERE last_seen <= ? AND attachment IS NULL
+        AND NOT EXISTS (SELECT 1 FROM subscriptions WHERE session_id = s.id)
+    LIMIT ?
+"""
+"""Sessions that nobody has held for long, with no cursor left."""
+
+DELETE_SESSION: Final = "DELETE FROM sessions WHERE id = ?"
+"""Forgets a session; its messages keep its number, which is not given out again."""
+
 INSERT_SESSION: Final = """
     INSERT INTO sessions (agent_id, application, native, child, parent, role, display_name,
                           repository, attachment, attached_at, last_seen, created_at)
@@ -92,6 +114,21 @@ class People:
     def detached(self, limit: int) -> list[Session]:
         """The sessions that nobody holds, the last seen first."""
         return [Session(*row) for row in self._execute(SELECT_DETACHED, (limit,))]
+
+    def detached_of(self, agent: int, limit: int) -> list[Session]:
+        """An agent's sessions that nobody holds, the last seen first."""
+        return [Session(*row) for row in self._execute(SELECT_DETACHED_OF, (agent, limit))]
+
+    def agents_last_seen(self, limit: int) -> list[tuple[int, str]]:
+        """Ids and names of agents, those whose sessions were seen last first."""
+        return self._execute(SELECT_AGENTS, (limit,)).fetchall()
+
+    def forget_idle(self, last_seen: int, limit: int) -> int:
+        """Deletes so many sessions not seen since then that have no cursor; how many it were."""
+        idle = self._execute(SELECT_IDLE, (last_seen, limit)).fetchall()
+        for row in idle:
+            self._execute(DELETE_SESSION, row)
+        return len(idle)
 
     def create_session(self, session: Session) -> SessionId:
         """A new session, attached; the id in it is not looked at."""

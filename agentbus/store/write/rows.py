@@ -5,11 +5,12 @@ They are written many at a time, as tuples in the order of their statement's col
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from agentbus.errors import InternalError
 from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
 from agentbus.sqlite import Connection
 
@@ -29,34 +30,45 @@ ADVANCE_META: Final = f"""
     UPDATE meta SET
         last_id = :last_id, commit_id = :commit_id, sent_at = :sent_at,
         messages = messages + :messages, memories = memories + :memories,
-        receipts = receipts + :receipts,
+        tombstones = tombstones + :tombstones, receipts = receipts + :receipts,
         logical_bytes = logical_bytes
             + ifnull((SELECT sum({MESSAGE_BYTES}) FROM messages WHERE id > last_id), 0)
             + ifnull((SELECT sum({RECEIPT_BYTES}) FROM receipts WHERE id > last_id), 0)
     WHERE id = 1
 """  # noqa: S608 - constants only
-"""Counts the rows that a commit has inserted; those above `last_id` are new."""
+"""Counts what a commit has inserted and tombstoned; rows above `last_id` are new."""
 
-ADVANCE_CHANNEL: Final = "UPDATE channels SET last_seq = ? WHERE id = ?"
-"""Positions up to here are given out."""
+ADVANCE_CHANNEL: Final = "UPDATE channels SET last_seq = ? WHERE id = ? AND last_seq = ?"
+"""Positions up to here are given out, if they were up to there: none is given out twice."""
 
 INSERT_MESSAGE: Final = """
     INSERT INTO messages (id, channel_id, seq, session_id, commit_id, sent_at, message_id, thread,
                           reply_to, memory_id, revision, envelope)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-"""A message, or the first revision of a memory."""
+"""A message, or a revision of a memory."""
+
+TOMBSTONE: Final = """
+    UPDATE messages SET tombstone = 1, tombstoned_at = ?, tombstone_commit_id = ? WHERE id = ?
+"""
+"""A revision is not current any more; its content stays until it is purged."""
+
+SELECT_NEWEST: Final = """
+    SELECT tombstone, id, channel_id, seq, session_id, revision, envelope FROM messages
+    WHERE memory_id = ? ORDER BY revision DESC LIMIT 1
+"""
+"""The last revision of a memory; where that is tombstoned, the memory was deleted."""
 
 INSERT_RECEIPT: Final = """
     INSERT INTO receipts (id, operation_id, session_id, fingerprint, channel_id, seq, accepted_at,
-                          memory_id, revision)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
+                          memory_id, revision, replaced)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 """What a retry of the operation is answered with."""
 
 SELECT_RECEIPTS: Final = """
     SELECT id, operation_id, session_id, fingerprint, channel_id, seq, accepted_at, memory_id,
-           revision
+           revision, replaced
     FROM receipts WHERE operation_id IN ({marks})
 """
 """The receipts of some operations."""
@@ -87,7 +99,19 @@ class Advance(msgspec.Struct, frozen=True):
     sent_at: int
     messages: int
     memories: int
+    tombstones: int
     receipts: int
+
+
+class Revision(msgspec.Struct, frozen=True):
+    """A memory's current one; `session_id` is the session that created the memory."""
+
+    id: int
+    channel_id: ChannelId
+    seq: Seq
+    session_id: SessionId
+    number: int
+    envelope: bytes
 
 
 MessageRow = tuple[
@@ -104,7 +128,9 @@ MessageRow = tuple[
     int | None,
     bytes,
 ]
-ReceiptRow = tuple[int, str, SessionId, bytes, ChannelId, Seq, int, str | None, int | None]
+ReceiptRow = tuple[
+    int, str, SessionId, bytes, ChannelId, Seq, int, str | None, int | None, int | None
+]
 
 
 class Rows:
@@ -136,15 +162,32 @@ class Rows:
         row = self._execute(SELECT_THREAD, (message_id,)).fetchone()
         return row[0] if row else None
 
+    def current(self, memory_id: str) -> Revision | None:
+        """A memory's current revision; None where it was deleted or never was."""
+        found = self._execute(SELECT_NEWEST, (memory_id,)).fetchone()
+        if found is None:
+            return None
+        tombstone, *columns = found
+        return None if tombstone else Revision(*columns)
+
+    def tombstone(self, row: int, now: int, commit_id: CommitId) -> None:
+        """This revision is not current any more."""
+        self._execute(TOMBSTONE, (now, commit_id, row))
+
     def append(
         self,
         messages: list[MessageRow],
         receipts: list[ReceiptRow],
-        tops: Iterable[tuple[Seq, ChannelId]],
+        tops: Sequence[tuple[Seq, ChannelId, Seq]],
         advance: Advance,
     ) -> None:
-        """The rows of one commit."""
+        """The rows of one commit. `tops`: new last position, channel, last position before.
+
+        Raises InternalError where a position would be given out twice.
+        """
         self._execute_many(INSERT_MESSAGE, messages)
         self._execute_many(INSERT_RECEIPT, receipts)
-        self._execute_many(ADVANCE_CHANNEL, tops)
+        moved = self._execute_many(ADVANCE_CHANNEL, tops).rowcount
+        if tops and moved != len(tops):
+            raise InternalError("the database gives out other positions than the writer knows of")
         self._execute(ADVANCE_META, msgspec.structs.asdict(advance))

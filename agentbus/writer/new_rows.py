@@ -1,0 +1,216 @@
+"""The rows that one transaction inserts and tombstones, gathered so that they are written together.
+
+They are numbered at once. A revision that is replaced in the transaction that made it is written
+first: there is at most one that is not tombstoned at a position.
+"""
+
+from __future__ import annotations
+
+from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
+from agentbus.model.message import Message
+from agentbus.store.write.rows import Advance, MessageRow, ReceiptRow, Revision, Rows
+from agentbus.wire.links import Append, RowInserted, Tombstoned
+from agentbus.writer.state import Channel, State
+
+
+class NewRows:
+    """What operations add, in their order; all of it at one time, with one commit number."""
+
+    def __init__(self, rows: Rows, state: State, sent_at: int, commit_id: CommitId) -> None:
+        self._rows = rows
+        self._state = state
+        self._sent_at = sent_at
+        self._commit_id = commit_id
+        self.tombstones: list[Tombstoned] = []
+        self.replaced: list[Revision] = []
+        """What the tombstones were."""
+        self.receipts: dict[str, ReceiptRow] = {}
+        """By operation id: those found, and those added."""
+        self._inserted: list[RowInserted] = []
+        self._memories: dict[str, RowInserted] = {}
+        self._current: dict[str, Revision | None] = {}
+        self._written = state.last_id
+        self._messages: list[MessageRow] = []
+        self._receipts: list[ReceiptRow] = []
+        self._grown: dict[ChannelId, Seq] = {}
+        self._created = 0
+        self._revised = 0
+        self._deleted = 0
+
+    @property
+    def inserted(self) -> list[RowInserted]:
+        """What the commit adds to the projection, each channel in stream order.
+
+        Of a memory only the revision that is current in the end, at the place of its creation
+        where that is in the same commit.
+        """
+        if not self._memories:
+            return self._inserted
+        return [*self._inserted, *self._memories.values()]
+
+    def current(self, memory_id: str) -> Revision | None:
+        """A memory's current revision; None where it was deleted or never was."""
+        if memory_id in self._current:
+            return self._current[memory_id]
+        return self._rows.current(memory_id)
+
+    def insert(
+        self,
+        operation: Append,
+        session: SessionId,
+        channel: Channel,
+        thread: str,
+        memory_id: str | None,
+        envelope: bytes,
+    ) -> None:
+        """Takes the channel's next position for a message, or for the creation of a memory."""
+        state = self._state
+        state.last_id = number = state.last_id + 1
+        self._grown.setdefault(channel.id, channel.last_seq)
+        channel.last_seq = seq = Seq(channel.last_seq + 1)
+        message_id = operation.message_id
+        revision = None if memory_id is None else 1
+        receipt = (
+            number,
+            message_id,
+            session,
+            operation.fingerprint,
+            channel.id,
+            seq,
+            self._sent_at,
+            memory_id,
+            revision,
+            None,
+        )
+        self.receipts[message_id] = receipt
+        self._receipts.append(receipt)
+        self._messages.append(
+            (
+                number,
+                channel.id,
+                seq,
+                session,
+                self._commit_id,
+                self._sent_at,
+                message_id,
+                None if thread is message_id else thread,
+                operation.payload.reply_to,
+                memory_id,
+                revision,
+                envelope,
+            )
+        )
+        row = RowInserted(channel.id, seq, session, envelope, memory_id, revision, number)
+        if memory_id is None:
+            self._inserted.append(row)
+        else:
+            self._created += 1
+            self._memories[memory_id] = row
+            self._current[memory_id] = Revision(number, channel.id, seq, session, 1, envelope)
+
+    def revise(
+        self,
+        session: SessionId,
+        fingerprint: bytes,
+        memory_id: str,
+        replaced: Revision,
+        message: Message,
+        envelope: bytes,
+    ) -> None:
+        """The message is the memory's current revision from now on."""
+        self._tombstone(memory_id, replaced)
+        revision = replaced.number + 1
+        operation_id = message.message_id
+        number = self._receipt(session, operation_id, fingerprint, memory_id, replaced, revision)
+        at = (replaced.channel_id, replaced.seq, replaced.session_id)
+        self._messages.append(
+            (
+                number,
+                *at,
+                self._commit_id,
+                self._sent_at,
+                operation_id,
+                message.thread,
+                message.reply_to,
+                memory_id,
+                revision,
+                envelope,
+            )
+        )
+        self._revised += 1
+        self._memories[memory_id] = RowInserted(*at, envelope, memory_id, revision, number)
+        self._current[memory_id] = Revision(number, *at, revision, envelope)
+
+    def delete(
+        self,
+        session: SessionId,
+        operation_id: str,
+        fingerprint: bytes,
+        memory_id: str,
+        replaced: Revision,
+    ) -> None:
+        """The memory has no current revision any more."""
+        self._tombstone(memory_id, replaced)
+        self._receipt(session, operation_id, fingerprint, memory_id, replaced, None)
+        self._deleted += 1
+        self._memories.pop(memory_id, None)
+        self._current[memory_id] = None
+
+    def _tombstone(self, memory_id: str, revision: Revision) -> None:
+        if revision.id > self._written:
+            self.flush()
+        self._rows.tombstone(revision.id, self._sent_at, self._commit_id)
+        self.replaced.append(revision)
+        self.tombstones.append(
+            Tombstoned(revision.channel_id, memory_id, revision.seq, revision.number)
+        )
+
+    def _receipt(
+        self,
+        session: SessionId,
+        operation_id: str,
+        fingerprint: bytes,
+        memory_id: str,
+        replaced: Revision,
+        revision: int | None,
+    ) -> int:
+        """Remembers a mutation under the next number, which it returns."""
+        self._state.last_id = number = self._state.last_id + 1
+        receipt = (
+            number,
+            operation_id,
+            session,
+            fingerprint,
+            replaced.channel_id,
+            replaced.seq,
+            self._sent_at,
+            memory_id,
+            revision,
+            replaced.number,
+        )
+        self.receipts[operation_id] = receipt
+        self._receipts.append(receipt)
+        return number
+
+    def flush(self) -> None:
+        """Writes what was gathered since the last time."""
+        if not self._receipts:
+            return
+        state = self._state
+        state.commit_id, state.sent_at = self._commit_id, self._sent_at
+        advance = Advance(
+            last_id=state.last_id,
+            commit_id=self._commit_id,
+            sent_at=self._sent_at,
+            messages=len(self._messages) - self._created - self._revised,
+            memories=self._created - self._deleted,
+            tombstones=self._revised + self._deleted,
+            receipts=len(self._receipts),
+        )
+        channels = state.channels_by_id
+        tops = [(channels[grown].last_seq, grown, before) for grown, before in self._grown.items()]
+        self._rows.append(self._messages, self._receipts, tops, advance)
+        self._messages, self._receipts = [], []
+        self._created = self._revised = self._deleted = 0
+        self._written = state.last_id
+        self._grown.clear()
