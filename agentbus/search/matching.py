@@ -7,10 +7,7 @@ from agentbus.search.normalise import Term
 
 def overlaps(term: Term) -> bool:
     """Whether one word could stand for two of the term's tokens."""
-    *before, last = term.tokens
-    return len(set(term.tokens)) <= len(before) or (
-        term.prefix and any(token.startswith(last) for token in before)
-    )
+    return len(set(term.tokens)) < len(term.tokens)
 
 
 def has(term: Term, field: str) -> bool:

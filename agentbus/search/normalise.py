@@ -105,7 +105,7 @@ def _splitting(code: int) -> int | str | None:
     if code < 0x80:
         return code if character.isalnum() else " "
     category = unicodedata.category(character)
-    if category[0] in "LNM" or category == "Co":
+    if category[0] in "LNM":
         return code
     if category == "Cf":
         return None  # soft hyphens, joiners, directions: within a word, no part of it

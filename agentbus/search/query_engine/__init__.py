@@ -10,6 +10,9 @@
         a                when it was sent, milliseconds since 1970
         m                memory id, of memories only
 
+The engine's prefixes know characters of 16 bits alone: those beyond stand in the fields as two of
+the private use area, which the normaliser leaves free.
+
 `write` is for the projector, which adds a document in the transaction that adds the message;
 `read` for whoever asks. Envelopes are not in the hashes: they are where the streams have them.
 """
@@ -32,6 +35,24 @@ MEMORY: Final = b"m"
 
 Command = tuple[bytes, ...]
 Place = tuple[ChannelId, Seq]
+
+
+class _Halves(dict[int, int | str]):
+    """For `str.translate`; each character decided once."""
+
+    def __missing__(self, code: int) -> int | str:
+        beyond = code - 0x10000
+        halves = chr(0xE000 + (beyond >> 10)) + chr(0xE400 + (beyond & 0x3FF))
+        self[code] = found = code if beyond < 0 else halves
+        return found
+
+
+_HALVES: Final = _Halves()
+
+
+def field(text: str) -> str:
+    """Text as the fields have it."""
+    return text if text.isascii() else text.translate(_HALVES)
 
 
 def key(place: Place) -> bytes:

@@ -15,11 +15,21 @@ import msgspec
 
 from agentbus.errors import InvalidArgument, Unavailable
 from agentbus.search.document import EVERY
-from agentbus.search.matching import has, overlaps
+from agentbus.search.matching import has
 from agentbus.search.normalise import Term
 from agentbus.search.query import Query
-from agentbus.search.query_engine import ID, INDEX, MEMORY, PARTS, WORDS, Command, Place, place
-from agentbus.search.query_engine.render import expression
+from agentbus.search.query_engine import (
+    ID,
+    INDEX,
+    MEMORY,
+    PARTS,
+    WORDS,
+    Command,
+    Place,
+    field,
+    place,
+)
+from agentbus.search.query_engine.render import expression, unsure
 from agentbus.search.request import MAX_RANKED, Anchor, Request, following
 from agentbus.search.results import Candidate, Page, PageBuilder
 
@@ -70,8 +80,8 @@ class _Check:
     """Of what the engine cannot tell; see `render`."""
 
     def __init__(self, query: Query) -> None:
-        self._wanted = [term for term in query.wanted if overlaps(term)]
-        self._unwanted = [term for term in query.unwanted if overlaps(term)]
+        self._wanted = [_as_fields(term) for term in query.wanted if unsure(term)]
+        self._unwanted = [_as_fields(term) for term in query.unwanted if unsure(term)]
         self.needs: tuple[bytes, ...] = (WORDS, PARTS) if self._wanted or self._unwanted else ()
         """The fields to be read for it."""
 
@@ -79,9 +89,13 @@ class _Check:
         """Whether it matches."""
 
         def present(term: Term) -> bool:
-            return any(has(term, field) for field in found.fields)
+            return any(has(term, text) for text in found.fields)
 
         return all(map(present, self._wanted)) and not any(map(present, self._unwanted))
+
+
+def _as_fields(term: Term) -> Term:
+    return Term(tuple(map(field, term.tokens)), term.prefix, term.shown)
 
 
 class Searching:
@@ -143,7 +157,7 @@ class Searching:
         return (
             *(b"FT.AGGREGATE", INDEX, query, b"SCORER", b"BM25", b"ADDSCORES"),
             *(b"LOAD", b"%d" % (len(self._fields) + 1), b"@__key"),
-            *(b"@" + field for field in self._fields),
+            *(b"@" + name for name in self._fields),
             *(b"SORTBY", b"4", b"@__score", b"DESC", b"@" + ID, b"DESC", b"MAX", count),
             *(*_LIMIT, count, *_OPTIONS),
         )
@@ -208,5 +222,5 @@ def _found(fields: list[bytes]) -> _Found:
         float(values.get(b"__score", 0)),
         place(values[b"__key"]),
         None if memory_id is None else memory_id.decode(),
-        tuple(values[field].decode() for field in (WORDS, PARTS) if field in values),
+        tuple(values[name].decode() for name in (WORDS, PARTS) if name in values),
     )

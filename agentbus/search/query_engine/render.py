@@ -1,7 +1,8 @@
 """A request as a query of Redis' query engine (dialect 2); every token is of letters and digits.
 
-The engine lets one word stand for two of a phrase (`a a` matches `a b`), so a term whose tokens
-overlap is only narrowed down here, if it is wanted at all: who reads checks results for it.
+The engine lets one word stand for two of a phrase (`a a` matches `a b`), and misses phrases that end
+in a prefix where several words begin with that. Such terms are `unsure`: here they are only narrowed
+down, if wanted at all, and who reads checks the results for them.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable
 from agentbus.search.document import EVERY
 from agentbus.search.matching import overlaps
 from agentbus.search.normalise import Term
+from agentbus.search.query_engine import field
 from agentbus.search.request import Request
 
 
@@ -26,10 +28,15 @@ def expression(request: Request, last: int) -> str:
         since = "-inf" if request.since is None else request.since
         until = "+inf" if request.until is None else request.until
         needed.append(f"@a:[{since} {until}]")
-    unwanted = [term for term in query.unwanted if not overlaps(term)]
+    unwanted = [term for term in query.unwanted if not unsure(term)]
     if unwanted:
         needed.append(f"-({_any(unwanted)})")
     return " ".join(needed)
+
+
+def unsure(term: Term) -> bool:
+    """Whether what the expression finds must be checked for this term."""
+    return len(term.tokens) > 1 and (term.prefix or overlaps(term))
 
 
 def _any(terms: Iterable[Term]) -> str:
@@ -38,8 +45,8 @@ def _any(terms: Iterable[Term]) -> str:
 
 def _term(term: Term) -> str:
     """In either field, but not from one into the other."""
-    words = " ".join(term.tokens) + ("*" if term.prefix else "")
+    words = field(" ".join(term.tokens)) + ("*" if term.prefix else "")
     if len(term.tokens) == 1:
         return f"@t|p:({words})"
-    near = "" if overlaps(term) else "=>{$slop:0;$inorder:true}"
-    return f"(@t:({words}){near}|@p:({words}){near})"
+    words = f"({words})" if unsure(term) else f'("{words}")'
+    return f"(@t:{words}|@p:{words})"

@@ -21,6 +21,7 @@ from agentbus.search.query_engine import (
     WORDS,
     Command,
     Place,
+    field,
     key,
 )
 from agentbus.search.request import milliseconds
@@ -64,7 +65,7 @@ def put(found: Document, memory_id: str | None) -> Command:
     """Adds a document, or replaces the one of the memory's revision before it."""
     command: Command = (
         *(b"HSET", key(found.place)),
-        *(WORDS, found.words.encode(errors="replace")),
+        *(WORDS, field(found.words).encode(errors="replace")),
         *(PARTS, found.parts.encode()),
         *(MARKS, found.marks.encode()),
         *(ID, b"%d" % found.id),

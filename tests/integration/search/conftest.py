@@ -16,14 +16,15 @@ from agentbus.errors import AgentbusError
 from agentbus.indexer.core import Core
 from agentbus.indexer.keeper import State
 from agentbus.indexer.search import Searcher
-from agentbus.model.ids import CommitId
+from agentbus.mirror import keys
+from agentbus.mirror.places import Envelopes
+from agentbus.mirror.resp import Refused
+from agentbus.model.ids import ChannelId, CommitId, Seq
 from agentbus.model.ports import Instant
-from agentbus.search import query_engine
 from agentbus.search.document import document
 from agentbus.search.fts5.write import IndexWriter
 from agentbus.search.query_engine import write
-from agentbus.search.query_engine.read import Searching
-from agentbus.search.request import build
+from agentbus.search.query_engine.conversation import Conversation
 from agentbus.sqlite import open_writer
 from agentbus.store import schema
 from agentbus.store.lookup import Lookup
@@ -35,6 +36,7 @@ from agentbus.wire.links import (
     RowInserted,
     SearchAsk,
     SearchFilter,
+    SearchFound,
     SearchHit,
     SearchRefused,
 )
@@ -166,6 +168,12 @@ class Backend(Protocol):
     def close(self) -> None: ...
 
 
+def answered(answer: SearchFound | SearchRefused) -> tuple[list[SearchHit], str | None]:
+    if isinstance(answer, SearchRefused):
+        raise from_failure(answer.failure)
+    return answer.hits, answer.next_cursor
+
+
 class Fts5:
     """The indexer, but for its process."""
 
@@ -185,24 +193,11 @@ class Fts5:
             self.core.handle(TurnEnded(), Instant(self.time, self.time))
 
     def find(self, ask: SearchAsk) -> tuple[list[SearchHit], str | None]:
-        answer = self._searcher.run(ask, lambda: False).answer
-        if isinstance(answer, SearchRefused):
-            raise from_failure(answer.failure)
-        return answer.hits, answer.next_cursor
+        return answered(self._searcher.run(ask, lambda: False).answer)
 
     def close(self) -> None:
         for part in (self._searcher, self.index, self._source, self._remains):
             part.close()
-
-
-class Hashes:
-    """Where the tests keep envelopes in Redis, in the place of streams."""
-
-    def ask(self, place: Any, memory_id: str | None) -> tuple[bytes, ...]:
-        return (b"HGET", b"e:%d:%d" % place, b"e")
-
-    def read(self, reply: Any) -> bytes | None:
-        return reply
 
 
 class InRedis:
@@ -214,7 +209,7 @@ class InRedis:
         self._lookup = Lookup(bus.path)
         self._bus = bus
         self._applied = CommitId(0)
-        self._places: dict[tuple[int, int], int] = {}
+        self._places: dict[tuple[ChannelId, Seq], tuple[int, str | None]] = {}
         server.run((b"FLUSHALL",), *write.OPTIONS, write.CREATE)
 
     def follow(self) -> None:
@@ -222,38 +217,39 @@ class InRedis:
             self._applied = chunk.commit_id
             for row in chunk.rows:
                 self._put(row)
-        live = {
-            row[0] for row in self._bus.world.rows("SELECT id FROM messages WHERE NOT tombstone")
-        }
-        for place, number in list(self._places.items()):
+        rows = self._bus.world.rows("SELECT id FROM messages WHERE NOT tombstone")
+        live = {number for (number,) in rows}
+        for place, (number, memory_id) in list(self._places.items()):
             if number not in live:
-                self._server.run(write.remove(place), (b"DEL", b"e:%d:%d" % place))
+                self._remove(place, memory_id)
                 del self._places[place]
 
     def _put(self, row: RowInserted) -> None:
-        place = (row.channel_id, row.seq)
-        self._places[place] = row.id
-        put = write.put(document(row), row.memory_id)
-        replies = self._server.run(put, (b"HSET", b"e:%d:%d" % place, b"e", row.envelope))
-        assert all(isinstance(reply, int) for reply in replies), replies
+        place, memory_id = (row.channel_id, row.seq), row.memory_id
+        self._places[place] = (row.id, memory_id)
+        put = write.put(document(row), memory_id)
+        if memory_id is None:
+            stream, entry = keys.stream(row.channel_id), keys.entry_id(row.seq)
+            kept = (b"XADD", stream, entry, keys.ENVELOPE, row.envelope)
+        else:
+            kept = (b"HSET", b"m:%d" % row.channel_id, memory_id.encode(), row.envelope)
+        replies = self._server.run(put, kept)
+        assert not any(isinstance(reply, Refused) for reply in replies), replies
+
+    def _remove(self, place: tuple[ChannelId, Seq], memory_id: str | None) -> None:
+        channel, seq = place
+        if memory_id is None:
+            gone = (b"XDEL", keys.stream(channel), keys.entry_id(seq))
+        else:
+            gone = (b"HDEL", b"m:%d" % channel, memory_id.encode())
+        self._server.run(write.remove(place), gone)
 
     def find(self, ask: SearchAsk) -> tuple[list[SearchHit], str | None]:
-        channels, instance = self._lookup.channels(), self._source.head().instance
-        request = build(
-            ask.query,
-            ask.filters,
-            ask.order,
-            ask.limit,
-            ask.cursor,
-            ask.max_bytes,
-            channels,
-            instance,
-        )
-        searching = Searching(request, Hashes())
-        while not searching.done:
-            searching.take(self._server.run(*searching.commands()))
-        page = searching.page()
-        return page.hits, page.next_cursor
+        instance = self._source.head().instance
+        conversation = Conversation(ask, self._lookup.channels(), instance, Envelopes())
+        while not conversation.done:
+            conversation.take(self._server.run(*conversation.commands()))
+        return answered(conversation.answer)
 
     def close(self) -> None:
         self._source.close()

@@ -28,7 +28,7 @@ FINDS = [
     ("POL-358", {"ticket"}),
     ("pol 358", {"ticket"}),
     ("it's", {"ticket"}),
-    ("it’s", {"ticket"}),
+    ("it\u2019s", {"ticket"}),
     ("TODO:", {"ticket"}),
     ("(soon)", {"ticket"}),
     ("src/agentbus/file_name.py", {"path"}),
