@@ -1,4 +1,4 @@
-"""Finding rows by their number, for whoever knows them from an index: short, bounded reads."""
+"""Finding single rows, by their number (whoever knows it from an index) or id: short reads."""
 
 from __future__ import annotations
 
@@ -15,6 +15,15 @@ CURRENT: Final = """
     SELECT id, envelope FROM messages WHERE id IN ({marks}) AND tombstone = 0
 """
 """The envelopes of those of some rows that are there and live."""
+
+MEMORY: Final = """
+    SELECT envelope FROM messages WHERE memory_id = ? AND tombstone = 0
+    ORDER BY revision DESC LIMIT 1
+"""
+"""A memory's current revision."""
+
+MESSAGE: Final = "SELECT memory_id, envelope FROM messages WHERE message_id = ?"
+"""A row by its own id, be it live or not."""
 
 MEMORY_ROWS: Final = """
     SELECT channel_id, seq, session_id, envelope, memory_id, revision, id FROM messages
@@ -87,6 +96,23 @@ class Lookup:
         """The envelopes of those rows, at most `WIDTH`, that are there and not tombstoned."""
         padding = (None,) * (WIDTH - len(ids))
         return dict(self._rows(_CURRENT, (*ids, *padding)))
+
+    def memory(self, memory_id: str) -> bytes | None:
+        """The envelope of a memory's current revision; None where there is none (any more)."""
+        found = self._rows(MEMORY, (memory_id,))
+        return found[0][0] if found else None
+
+    def message(self, identity: str) -> bytes | None:
+        """The envelope of a message by its id. The id of a memory, or of any of its revisions,
+        finds what the memory is now."""
+        found = self._rows(MESSAGE, (identity,))
+        if not found:
+            return self.memory(identity)
+        memory_id, envelope = found[0]
+        if memory_id is not None:
+            return self.memory(memory_id)
+        message: bytes = envelope
+        return message
 
     def first_since(self, sent_at: int) -> int:
         """The lowest number whose row, and all after it, were sent at this time or later.
