@@ -17,19 +17,16 @@ from __future__ import annotations
 from enum import Enum
 from typing import Any, Final, Literal
 
-import msgspec
-
 from agentbus.config import MIB
 from agentbus.errors import AgentbusError
 from agentbus.indexer import recover
 from agentbus.indexer.ports import Index, Remains, Source
 from agentbus.indexer.tidy import Tidy
 from agentbus.model.ids import CommitId
-from agentbus.search.document import Document, document
+from agentbus.search.document import documents
 from agentbus.search.fts5.schema import IndexDamaged
 from agentbus.sqlite import Busy
-from agentbus.store.read import Chunk, Head
-from agentbus.wire.links import RowInserted
+from agentbus.store.read import Head
 
 STEP_ROWS: Final = 256
 STEP_BYTES: Final = 1 * MIB
@@ -176,21 +173,11 @@ class Keeper:
         if chunk is None:
             self._target = self.applied  # whoever told of a later one was told by another bus
         else:
-            self._index.add(self._documents(chunk), chunk.commit_id)
+            found, unreadable = documents(chunk.rows)
+            self._notes += [("error", "unreadable_row", {"id": number}) for number in unreadable]
+            self._index.add(found, chunk.commit_id)
             self.applied = chunk.commit_id
         self._reached()
-
-    def _documents(self, chunk: Chunk) -> list[Document]:
-        found = [self._document(row) for row in chunk.rows]
-        return [document for document in found if document is not None]
-
-    def _document(self, row: RowInserted) -> Document | None:
-        try:
-            return document(row)
-        except msgspec.DecodeError as error:
-            text = type(error).__name__
-            self._notes.append(("error", "unreadable_row", {"id": row.id, "error": text}))
-            return None
 
     def _reached(self) -> None:
         if self.state is State.BEHIND and self.applied >= self._target:

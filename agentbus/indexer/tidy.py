@@ -12,7 +12,7 @@ from typing import Final
 
 from agentbus.indexer.ports import Index, Remains
 from agentbus.model.channel import Kind
-from agentbus.search.document import document
+from agentbus.search.document import documents
 from agentbus.search.fts5.schema import Partition
 
 FEW: Final = 1_024
@@ -66,4 +66,4 @@ class Tidy:
 
     def _rewrite(self, partitions: Sequence[Partition]) -> None:
         rows = self._remains.memory_rows(partitions[0].first_id, partitions[-1].last_id)
-        self._index.rewrite(partitions, [document(row) for row in rows])
+        self._index.rewrite(partitions, documents(rows)[0])

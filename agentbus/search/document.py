@@ -6,6 +6,7 @@ that a search for `sam` finds Sam, and whatever a name holds cannot be mistaken 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Final
 
@@ -74,6 +75,18 @@ def document(row: RowInserted) -> Document:
         text.parts,
         " ".join(_marks(envelope, row.channel_id, kind)),
     )
+
+
+def documents(rows: Iterable[RowInserted]) -> tuple[list[Document], list[int]]:
+    """The documents of rows, and the ids of those whose envelope cannot be read."""
+    found: list[Document] = []
+    unreadable: list[int] = []
+    for row in rows:
+        try:
+            found.append(document(row))
+        except msgspec.DecodeError:
+            unreadable.append(row.id)
+    return found, unreadable
 
 
 def _texts(envelope: _Envelope) -> str:

@@ -14,6 +14,9 @@ WIDTH: Final = 200
 BEFORE: Final = 60
 """Characters of a snippet, and of it before the place."""
 
+NEARBY: Final = 20
+"""Characters that may be left out so that it begins at a word."""
+
 SCANNED: Final = 65_536
 """Characters looked at in a text that is not of ASCII alone; each is folded by itself."""
 
@@ -66,6 +69,6 @@ def _window(text: str, place: int) -> tuple[int, int]:
         return 0, len(text)
     start = max(0, min(place - BEFORE, len(text) - WIDTH))
     if start:
-        space = text.find(" ", start, place)
+        space = text.find(" ", start, min(start + NEARBY, place))
         start = space + 1 if space >= 0 else start
     return start, min(len(text), start + WIDTH)

@@ -1,8 +1,8 @@
 """A request as a query of Redis' query engine (dialect 2); every token is of letters and digits.
 
-The engine lets one word stand for two of a phrase (`a a` matches `a b`), and misses phrases that end
-in a prefix where several words begin with that. Such terms are `unsure`: here they are only narrowed
-down, if wanted at all, and who reads checks the results for them.
+The engine lets one word stand for two of a phrase (`a a` matches `a b`), and misses phrases that
+end in a prefix where several words begin with it. Such terms are `unsure`: here they are only
+narrowed down, if wanted at all, and who reads checks the results for them.
 """
 
 from __future__ import annotations
