@@ -15,12 +15,19 @@ import msgspec
 from agentbus.config import KIB
 from agentbus.errors import InvalidArgument, MessageTooLarge
 from agentbus.gateway.connections import Attachment
+from agentbus.model.ids import Seq
 from agentbus.model.message import SENT_AT_WIDTH, WIDEST_SEQ, Message, Payload, Scalar
 from agentbus.model.names import NAME_BYTES, check_name
 from agentbus.wire.rpc import (
     ChannelListParams,
+    DiscoverParams,
     HistoryParams,
+    InboxParams,
+    MemoryDeleteParams,
+    MemoryEditParams,
+    MemoryListParams,
     RegisterParams,
+    SearchParams,
     SendParams,
 )
 
@@ -29,6 +36,8 @@ PAGE: Final = 1000
 """Largest `limit`."""
 
 RESULT_BYTES: Final = 4 * 1024 * 1024
+QUERY_BYTES: Final = 4 * KIB
+CURSOR_BYTES: Final = KIB
 CHANNELS: Final = 256
 """Channels that a registration may name."""
 
@@ -108,6 +117,66 @@ def history(params: HistoryParams) -> None:
     position("after", params.after)
 
 
+def memory_list(params: MemoryListParams) -> Seq:
+    """Where a page begins. Raises InvalidArgument where it is not acceptable."""
+    name("channel", params.channel)
+    _within("limit", params.limit, PAGE)
+    _within("max_bytes", params.max_bytes, RESULT_BYTES)
+    cursor = params.cursor or "0"
+    if not (cursor.isascii() and cursor.isdigit() and int(cursor) <= WIDEST_SEQ):
+        raise InvalidArgument(
+            "cursor is none that memory.list has given; leave it out to begin with the first page"
+        )
+    return Seq(int(cursor))
+
+
+def search(params: SearchParams) -> None:
+    """Raises InvalidArgument where a search is not acceptable, whatever is looked for."""
+    size_ = len(params.query.encode())
+    if size_ > QUERY_BYTES:
+        raise InvalidArgument(f"query has {size_} UTF-8 bytes, allowed are {QUERY_BYTES}")
+    _within("limit", params.limit, PAGE)
+    _within("max_bytes", params.max_bytes, RESULT_BYTES)
+    channels = params.channels or []
+    if len(channels) > CHANNELS:
+        raise InvalidArgument(f"channels has {len(channels)} names, allowed are {CHANNELS}")
+    _names(("a name in channels", channel) for channel in channels)
+    _names((field, getattr(params, field)) for field in ("sender", "thread", "reply_to"))
+    _names((field, getattr(params, field)) for field in ("since", "until"))
+    if params.cursor is not None and len(params.cursor) > CURSOR_BYTES:
+        raise InvalidArgument("cursor is none that a search has given")
+
+
+def discover(params: DiscoverParams) -> None:
+    """Raises InvalidArgument where an agent's name is none."""
+    _names([("agent", params.agent)])
+
+
+def inbox(params: InboxParams) -> None:
+    """Raises InvalidArgument unless one session is named, in one way."""
+    fields = ("application", "session", "child")
+    _names((field, getattr(params, field)) for field in fields)
+    named = params.application is not None and params.session is not None
+    if named == (params.attachment is not None):
+        raise InvalidArgument("name an attachment, or an application with its session")
+
+
+def memory_edit(params: MemoryEditParams) -> None:
+    """Raises InvalidArgument where an edit is not acceptable."""
+    name("memory_id", params.memory_id)
+    name("operation_id", params.operation_id)
+    if params.type:
+        name("type", params.type)
+    if params.metadata:
+        _metadata(params.metadata)
+
+
+def memory_delete(params: MemoryDeleteParams) -> None:
+    """Raises InvalidArgument where a deletion is not acceptable."""
+    name("memory_id", params.memory_id)
+    name("operation_id", params.operation_id)
+
+
 def payload(params: SendParams) -> Payload:
     """What the sender chose. Raises InvalidArgument."""
     name("message_id", params.message_id)
@@ -131,15 +200,36 @@ def size(params: SendParams, asked: int, attachment: Attachment, limit_kib: int)
     `asked` are the bytes of the request: most are so small that nothing needs to be measured. What
     only the writer knows (a reply's thread) is left out, and the writer measures again.
     """
-    limit = limit_kib * KIB
-    if asked * _GROWTH + _BOUND_OVERHEAD <= limit:
-        return
-    found = len(_encode(_widest(params, attachment)))
+    if asked * _GROWTH + _BOUND_OVERHEAD > limit_kib * KIB:
+        _fit(_widest(params, attachment), limit_kib)
+
+
+def edit_size(params: MemoryEditParams, asked: int, attachment: Attachment, limit_kib: int) -> None:
+    """The same for an edit; what it leaves as it is only the writer knows."""
+    if asked * _GROWTH + _BOUND_OVERHEAD > limit_kib * KIB:
+        _fit(_widest_edit(params, attachment), limit_kib)
+
+
+def _fit(widest: Message, limit_kib: int) -> None:
+    found, limit = len(_encode(widest)), limit_kib * KIB
     if found > limit:
         raise MessageTooLarge(
             f"the message's envelope has {found} bytes, max_message_kib is {limit_kib} ({limit} "
             "bytes): shorten it, or put the content into a file and send a reference to it"
         )
+
+
+def _widest_edit(params: MemoryEditParams, attachment: Attachment) -> Message:
+    send = SendParams(
+        attachment="",
+        channel="",
+        message_id=params.operation_id,
+        content=params.content,
+        type=params.type or "",
+        metadata=params.metadata,
+        references=params.references,
+    )
+    return msgspec.structs.replace(_widest(send, attachment), memory_id=params.memory_id)
 
 
 def _widest(params: SendParams, attachment: Attachment) -> Message:

@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import assert_never
 
 from agentbus.errors import AgentbusError, StorageFailed
+from agentbus.gateway.admission import Admission
 from agentbus.gateway.attachments import Attachments
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.pending import Operation
 from agentbus.gateway.reports import Reports
-from agentbus.gateway.sending import Sending
 from agentbus.gateway.status import StatusDesk
 from agentbus.gateway.subscriptions import Subscriptions
 from agentbus.gateway.writer_link import WriterLink
-from agentbus.wire.error_codes import from_failure
+from agentbus.wire.error_codes import from_failure, to_failure
 from agentbus.wire.links import (
     Accepted,
     Append,
@@ -22,6 +22,8 @@ from agentbus.wire.links import (
     Discovered,
     Done,
     GapTold,
+    MemoryDelete,
+    MemoryEdit,
     Mutated,
     NoReceipt,
     Outcome,
@@ -45,7 +47,7 @@ class Answers:
         self,
         out: Outbox,
         writer: WriterLink,
-        sending: Sending,
+        admission: Admission,
         attachments: Attachments,
         subscriptions: Subscriptions,
         reports: Reports,
@@ -53,7 +55,7 @@ class Answers:
     ) -> None:
         self._out = out
         self._writer = writer
-        self._sending = sending
+        self._admission = admission
         self._attachments = attachments
         self._subscriptions = subscriptions
         self._reports = reports
@@ -65,9 +67,11 @@ class Answers:
             operation = self._writer.answered(outcome.ref)
             if operation is None:
                 self._other(outcome)
+            elif operation.then is not None:
+                operation.then(outcome)
             else:
                 self._one(operation, outcome)
-        self._sending.batch_ended(frame.commit_id)
+        self._admission.batch_ended(frame.commit_id)
 
     def _other(self, outcome: Outcome) -> None:
         """Answers that are not to operations; those given up on are nothing."""
@@ -78,8 +82,8 @@ class Answers:
 
     def _one(self, operation: Operation, outcome: Outcome) -> None:
         match outcome:
-            case Accepted():
-                self._sending.accepted(operation, outcome)
+            case Accepted() | Mutated():
+                self._admission.carried_out(operation, outcome)
             case Done():
                 self._done(operation)
             case Refused():
@@ -94,8 +98,8 @@ class Answers:
                 self._subscriptions.subscribed(operation, outcome)
             case Unsubscribed():
                 self._subscriptions.unsubscribed(operation, outcome)
-            case WriterStatus() | Mutated() | NoReceipt() | Discovered() | GapTold() | Counted():
-                pass
+            case WriterStatus() | NoReceipt() | Discovered() | GapTold() | Counted():
+                pass  # these go to whoever inquired
             case _:
                 assert_never(outcome)
 
@@ -108,8 +112,11 @@ class Answers:
     def refuse(self, operation: Operation, error: AgentbusError) -> None:
         """It was not carried out."""
         self._status.storage_failed(error)
-        if isinstance(operation.frame, Append):
-            self._sending.refused(operation, error)
+        if operation.then is not None:
+            operation.then(Refused(operation.frame.ref, to_failure(error)))
+            return
+        if isinstance(operation.frame, Append | MemoryEdit | MemoryDelete):
+            self._admission.refused(operation, error)
             return
         if isinstance(operation.frame, Register):
             self._attachments.not_registered(operation)

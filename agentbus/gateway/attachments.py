@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentbus.errors import InvalidArgument, StaleAttachment
+from agentbus.errors import InvalidArgument
 from agentbus.gateway import accept
+from agentbus.gateway.admission import Admission
 from agentbus.gateway.alarms import Alarms
 from agentbus.gateway.condition import Condition
-from agentbus.gateway.connections import Attachment, Call, Connection
-from agentbus.gateway.lanes import Lanes
+from agentbus.gateway.connections import Attachment, Call, Connection, live, stale
+from agentbus.gateway.farewells import Farewells
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.pending import Operation
 from agentbus.gateway.push import Pusher
@@ -56,7 +57,8 @@ class Attachments:
         writer: WriterLink,
         pusher: Pusher,
         reports: Reports,
-        lanes: Lanes,
+        farewells: Farewells,
+        admission: Admission,
         rates: Rates,
     ) -> None:
         self._out = out
@@ -65,7 +67,8 @@ class Attachments:
         self._writer = writer
         self._pusher = pusher
         self._reports = reports
-        self._lanes = lanes
+        self._farewells = farewells
+        self._admission = admission
         self._rates = rates
         self._minted = 0
         self._check_at = 0.0
@@ -124,15 +127,17 @@ class Attachments:
         assert attachment is not None
         connection = attachment.connection
         if connection.attachments.get(attachment.id) is not attachment:
-            self._out.refuse_all(operation.calls, _stale())
+            self._out.refuse_all(operation.calls, stale())
             return
         attachment.session_id = outcome.session_id
         attachment.display_name, attachment.agent = outcome.display_name, outcome.agent
         attachment.bucket = self._rates.of(outcome.session_id, self._alarms.now)
+        attachment.last_commit = self._condition.committed
         result = _registration(outcome, self._condition)
         self._out.answer_all(operation.calls, result)
         for info in outcome.subscriptions:
             self._pusher.add(attachment, info)
+        self._farewells.begin(attachment, outcome.expired)
 
     def not_registered(self, operation: Operation) -> None:
         """There is no claim; the refusal is answered elsewhere."""
@@ -188,8 +193,7 @@ class Attachments:
 
     def _forget(self, attachment: Attachment) -> None:
         attachment.connection.attachments.pop(attachment.id, None)
-        for operation in self._lanes.drop(attachment.lane):
-            self._out.refuse_all(operation.calls, _stale())
+        self._admission.drop(attachment.lane, stale())
         for feed in list(attachment.feeds.values()):
             self._pusher.remove(feed)
 
@@ -200,14 +204,6 @@ class Attachments:
     def _check(self, when: float) -> None:
         self._check_at = when
         self._alarms.set(EXPIRY, when)
-
-
-def live(connection: Connection, identity: str) -> Attachment:
-    """The attachment of that id on this connection. Raises StaleAttachment."""
-    attachment = connection.attachments.get(AttachmentId(identity))
-    if attachment is None or attachment.session_id is None:
-        raise _stale()
-    return attachment
 
 
 def described(info: SubscriptionInfo) -> Subscription:
@@ -221,10 +217,6 @@ def described(info: SubscriptionInfo) -> Subscription:
     )
 
 
-def _stale() -> StaleAttachment:
-    return StaleAttachment("this connection has no such attachment (any more): register again")
-
-
 def _registration(outcome: Registered, condition: Condition) -> RegisterResult:
     return RegisterResult(
         attachment=outcome.attachment,
@@ -233,6 +225,7 @@ def _registration(outcome: Registered, condition: Condition) -> RegisterResult:
         resumed=outcome.resumed,
         epoch=condition.epoch,
         subscriptions=[described(info) for info in outcome.subscriptions],
+        instance=condition.instance,
     )
 
 

@@ -10,7 +10,7 @@ from agentbus.gateway.connections import Feed
 from agentbus.mirror.read import sent_at
 from agentbus.model.channel import ChannelInfo, Kind
 from agentbus.model.delivery import Stream
-from agentbus.model.ids import ChannelId, SubscriptionId
+from agentbus.model.ids import ChannelId, Seq, SubscriptionId
 from agentbus.wire.links import ChannelTop, VisibleMessage
 
 
@@ -30,12 +30,27 @@ class Channel:
         self._newest: bytes | None = None
         self._newest_at = ""
 
+    @property
+    def info(self) -> ChannelInfo:
+        """As the processes tell each other about it."""
+        last = max(self.stream.top, self.stream.stored)
+        return ChannelInfo(self.id, self.name, self.kind, Seq(last))
+
     def survey(self, top: ChannelTop) -> None:
         """What the projection holds."""
+        stream = self.stream
         self.messages = top.count
-        self.stream.top = max(self.stream.top, top.top)
-        self.stream.oldest = max(self.stream.oldest, top.oldest)
+        stream.top = max(stream.top, top.top)
+        stream.oldest = max(stream.oldest, top.oldest)
+        if not top.count:
+            self.nothing_below(stream.top)
         self._newest, self._newest_at = None, top.newest_at
+
+    def nothing_below(self, position: Seq) -> None:
+        """The stream is empty, and holds nothing up to a position that the database has given."""
+        if position and not self.messages:
+            self.stream.top = max(self.stream.top, position)
+            self.stream.oldest = max(self.stream.oldest, Seq(position + 1))
 
     def grow(self, messages: list[VisibleMessage]) -> None:
         """Messages became visible."""
@@ -96,6 +111,11 @@ class Channels:
         """The projector has told of all streams."""
         for top in tops:
             self.by_id(top.channel_id).survey(top)
+
+    def emptied(self) -> None:
+        """Everything that the writer told of at its welcome is in the streams, or gone."""
+        for channel in self._by_id.values():
+            channel.nothing_below(channel.stream.stored)
 
     def all(self) -> list[Channel]:
         """Those with names, by name."""

@@ -16,10 +16,14 @@ class Condition:
         self.writer = False
         """Whether the present writer has said Welcome."""
         self.committed = CommitId(0)
+        self.unheard = CommitId(0)
+        """What the writer had when it came: of changes up to here nobody may have told us."""
         self.visible = CommitId(0)
         self.ready = False
         """Whether the projection holds everything that was announced."""
         self.stopping = False
+        self.ending = "the daemon is stopping"
+        """Why, where it is."""
         self._reason = "the projector has not reported yet"
         self._generation: tuple[str, int] | None = None
         self._epochs = 0
@@ -38,11 +42,16 @@ class Condition:
             return "starting"
         return "ready" if self.writer and self.ready else "recovering"
 
+    @property
+    def is_current(self) -> bool:
+        """Whether Redis holds no memory that was changed while the gateway could not hear of it."""
+        return self.visible >= self.unheard
+
     def reasons(self) -> list[str]:
         """Why the bus is not ready."""
         reasons = []
         if self.stopping:
-            reasons.append("the daemon is stopping")
+            reasons.append(self.ending)
         if not self.writer:
             reasons.append("the writer is not there")
         if not self.ready:
@@ -51,21 +60,25 @@ class Condition:
 
     def require_ready(self) -> None:
         """Raises Recovering or Unavailable where messages cannot be sent or read now."""
+        if self.stopping or not (self.writer and self.ready):
+            raise self.unready()
+
+    def unready(self) -> Unavailable | Recovering:
+        """What is said to whoever asks for more than can be done now."""
         if self.stopping:
-            raise Unavailable("the daemon is stopping")
-        if not (self.writer and self.ready):
-            raise Recovering(f"the bus is recovering: {'; '.join(self.reasons())}")
+            return Unavailable(self.ending)
+        return Recovering(f"the bus is recovering: {'; '.join(self.reasons())}")
 
     def require_going_on(self) -> None:
         """Raises Unavailable where nothing new is begun."""
         if self.stopping:
-            raise Unavailable("the daemon is stopping")
+            raise Unavailable(self.ending)
 
     def welcomed(self, welcome: Welcome) -> None:
         """The writer has said which bus this is."""
         self.writer = True
         self.instance, self.incarnation = welcome.instance, welcome.incarnation
-        self.committed = welcome.commit_id
+        self.committed = self.unheard = welcome.commit_id
 
     def projected(self, projection: Projection) -> bool:
         """The projector's report; True where a new epoch begins with it."""

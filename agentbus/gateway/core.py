@@ -1,8 +1,10 @@
 """The gateway without its sockets: events in, effects out.
 
-The parts, by the way of a message: `requests` (lines), `attachments`, `sending` with `accept`,
-`rates` and `lanes`, `writer_link` with `pending`, then `push` with `channels`, and `reports` back.
-`condition` knows whether the bus is ready, `outbox` collects the effects, `alarms` the deadlines.
+The parts, by the way of a message: `requests` (lines), `attachments`, `sending` and `memories` with
+`accept`, `admission` with `rates`, `lanes` and `inspect`, `writer_link` with `pending`, then `push`
+with `channels`, and `reports` back. What is read: `history`, `finds`, `searching`, `inbox`,
+`directory`, `status`. `condition` knows whether the bus is ready, `outbox` collects the effects,
+`alarms` the deadlines.
 """
 
 from __future__ import annotations
@@ -19,8 +21,11 @@ from agentbus.gateway.events import (
     Disconnected,
     Effect,
     Event,
+    Found,
+    Inspected,
     Line,
     Measured,
+    Searched,
     StreamRead,
 )
 from agentbus.gateway.methods import Methods
@@ -52,9 +57,9 @@ class Core:
             case Received() | Opened() | Closed():
                 self._links.heard(event)
             case StreamRead():
-                parts.out.was_read(event)
-            case Measured():
-                parts.status.measured(event)
+                parts.reads.was_read(event)
+            case Found() | Inspected() | Searched() | Measured():
+                self._answered(event)
             case Woke():
                 self._armed = inf
                 self._ring()
@@ -63,6 +68,20 @@ class Core:
             case _:
                 assert_never(event)
         return self._end()
+
+    def _answered(self, event: Found | Inspected | Searched | Measured) -> None:
+        parts = self._parts
+        match event:
+            case Found():
+                parts.finds.found(event)
+            case Inspected():
+                parts.admission.inspector.inspected(event)
+            case Searched():
+                parts.searching.answered(event.answer)
+            case Measured():
+                parts.status.measured(event)
+            case _:
+                assert_never(event)
 
     def _end(self) -> list[Effect]:
         parts = self._parts
@@ -85,6 +104,7 @@ class Core:
                 gone = self._parts.connections.pop(event.connection, None)
                 if gone is not None:
                     self._parts.attachments.disconnected(gone)
+                    self._parts.searching.disconnected(gone)
             case _:
                 assert_never(event)
 

@@ -8,8 +8,10 @@ from agentbus.gateway import replies
 from agentbus.gateway.events import Serving, UseRedis
 from agentbus.gateway.parts import Parts
 from agentbus.gateway.stopping import Stopping
+from agentbus.model.ids import CommitId
 from agentbus.wire.events import Closed, Opened, Received
 from agentbus.wire.links import (
+    GATEWAY_INDEXER,
     GATEWAY_WRITER,
     PROJECTOR_GATEWAY,
     CapacityWarning,
@@ -23,6 +25,8 @@ from agentbus.wire.links import (
     RedisDown,
     RedisStatus,
     RedisUp,
+    SearchFound,
+    SearchRefused,
     Stop,
     Trimmed,
     Visible,
@@ -70,7 +74,10 @@ class DaemonLinks:
         elif link == PROJECTOR_GATEWAY:
             self._parts.condition.unprojected()
             self._parts.status.projector = False
-        self._parts.sending.clear_lanes()
+        elif link == GATEWAY_INDEXER:
+            self._parts.searching.closed()
+            return
+        self._parts.admission.drop_all()
 
     def _received(self, message: Any) -> None:
         """Every kind of frame that a gateway is sent has its case; the most frequent come first."""
@@ -93,21 +100,52 @@ class DaemonLinks:
                 self._parts.channels.opened(message.channel)
             case RedisStatus():
                 self._parts.status.redis_told(message)
+            case MemoryChanged():
+                self._parts.memories.changed(message)
+            case Trimmed():
+                self._trimmed(message)
+            case CursorsExpired():
+                self._parts.farewells.expired(message)
+            case CapacityWarning():
+                self._parts.alerts.capacity(message)
+            case _:
+                self._received_seldom(message)
+
+    def _received_seldom(self, message: Any) -> None:
+        match message:
+            case IndexState():
+                self._parts.searching.indexed(message)
+            case SearchFound() | SearchRefused():
+                self._parts.searching.answered(message)
             case Processes():
                 self._parts.status.processes = message.processes
             case Stop():
                 self._stopping.begin()
-            case MemoryChanged() | CursorsExpired() | CapacityWarning() | Trimmed() | IndexState():
-                pass  # not told to anybody yet
             case RedisUp() | RedisDown():
                 pass  # the projector says when the server is of use
             case _:
                 raise TypeError(f"a gateway is not sent {type(message).__name__}")
 
     def _visible(self, frame: Visible) -> None:
-        self._parts.condition.visible = frame.commit_id
-        self._parts.pusher.visible(frame)
-        self._parts.sending.visible(frame.commit_id)
+        parts = self._parts
+        current = parts.condition.is_current
+        parts.pusher.visible(frame)
+        parts.condition.visible = frame.commit_id
+        self._advanced(frame.commit_id)
+        if not current and parts.condition.is_current:
+            parts.pusher.ready(parts.connections.values())
+
+    def _advanced(self, commit: CommitId) -> None:
+        """Everything up to a commit can be read."""
+        parts = self._parts
+        parts.reads.visible(commit)
+        parts.admission.visible(commit)
+        parts.visibility.advanced()
+        parts.searching.visible()
+
+    def _trimmed(self, frame: Trimmed) -> None:
+        self._parts.channels.surveyed(frame.channels)
+        self._parts.pusher.trimmed([top.channel_id for top in frame.channels])
 
     def _welcomed(self, frame: Welcome) -> None:
         parts = self._parts
@@ -119,6 +157,7 @@ class DaemonLinks:
         condition.welcomed(frame)
         for info in frame.channels:
             parts.channels.opened(info)
+        self._look_for_emptied()
         if first:
             parts.greeter.known()
             parts.alarms.set(UNREADY, parts.alarms.now + READY_SECONDS)
@@ -142,13 +181,21 @@ class DaemonLinks:
             parts.out.effects.append(UseRedis(frame.socket_path))
         if begins:
             self._begin_epoch()
+        parts.searching.projected(frame.search)
         if not frame.ready:
-            parts.sending.clear_lanes()
+            parts.admission.drop_all()
             return
         self._serve_if_ready()
         parts.channels.surveyed(frame.channels)
+        self._look_for_emptied()
         parts.pusher.ready(parts.connections.values())
-        parts.sending.visible(frame.commit_id)
+        self._advanced(frame.commit_id)
+
+    def _look_for_emptied(self) -> None:
+        """What the writer told of and the projection does not hold, was removed by retention."""
+        condition = self._parts.condition
+        if condition.writer and condition.ready and condition.is_current:
+            self._parts.channels.emptied()
 
     def _begin_epoch(self) -> None:
         parts = self._parts
@@ -157,3 +204,4 @@ class DaemonLinks:
             if connection.greeted:
                 parts.out.line(connection, note)
         parts.pusher.begin_epoch(parts.connections.values())
+        parts.farewells.begin_epoch()

@@ -5,15 +5,18 @@ Connections are numbers that the shell counts up; `ref`s are numbers that the co
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import msgspec
 
+from agentbus.model.channel import ChannelInfo
 from agentbus.model.delivery import Entry
 from agentbus.model.ids import ChannelId, Seq
 from agentbus.wire.error_codes import Failure
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.lines import Overlong
+from agentbus.wire.links import SearchAsk, SearchFound, SearchRefused
 
 
 class Connected(msgspec.Struct, frozen=True):
@@ -59,6 +62,28 @@ class Measured(msgspec.Struct, frozen=True):
     usages: dict[int, Usage]
 
 
+class Found(msgspec.Struct, frozen=True):
+    """Answers `Find`; without envelope there is no such message, or a failure."""
+
+    ref: int
+    envelope: bytes | None
+    failure: Failure | None = None
+
+
+class Inspected(msgspec.Struct, frozen=True):
+    """Answers `Inspect`: what the command wrote to stdout, or (`failure`) why that cannot count."""
+
+    ref: int
+    output: bytes
+    failure: str = ""
+
+
+class Searched(msgspec.Struct, frozen=True):
+    """Answers `SearchEngine`."""
+
+    answer: SearchFound | SearchRefused
+
+
 Event = (
     Opened
     | Closed
@@ -70,11 +95,28 @@ Event = (
     | Disconnected
     | StreamRead
     | Measured
+    | Found
+    | Inspected
+    | Searched
 )
 
 
 class SendLine(msgspec.Struct, frozen=True, gc=False):
     """Write a line, its line end included; dropped where the connection is over."""
+
+    connection: int
+    line: bytes
+
+
+class SendFirst(msgspec.Struct, frozen=True, gc=False):
+    """The same, and written to the socket before any line that is sent after it."""
+
+    connection: int
+    line: bytes
+
+
+class SendIfRead(msgspec.Struct, frozen=True, gc=False):
+    """The same, unless the connection leaves much unread: then nothing is sent."""
 
     connection: int
     line: bytes
@@ -111,6 +153,44 @@ class Measure(msgspec.Struct, frozen=True):
     pids: Sequence[int]
 
 
+class Find(msgspec.Struct, frozen=True):
+    """Look a message up in the database by the id of a memory, or (`message`) also by a message's
+    own id: that of a memory's revision finds what the memory is now."""
+
+    ref: int
+    identity: str
+    message: bool
+
+
+class Inspect(msgspec.Struct, frozen=True):
+    """Run the inspection command with this on its stdin, for at most so long."""
+
+    ref: int
+    document: bytes
+    seconds: float
+
+
+class StopInspection(msgspec.Struct, frozen=True):
+    """Nobody waits for that inspection any more; `Inspected` does not follow."""
+
+    ref: int
+
+
+class SearchEngine(msgspec.Struct, frozen=True):
+    """Search with the query engine of the server that `UseRedis` named."""
+
+    ask: SearchAsk
+    channels: Mapping[str, ChannelInfo]
+    instance: str
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line for the log; never with anything of a payload."""
+
+    action: str
+    fields: dict[str, Any]
+
+
 class Broke(msgspec.Struct, frozen=True):
     """A method failed in a way nobody had foreseen; for the log."""
 
@@ -127,10 +207,17 @@ Effect = (
     | WakeAt
     | Exit
     | SendLine
+    | SendFirst
+    | SendIfRead
     | CloseConnection
     | ReadStream
+    | Find
+    | Inspect
+    | StopInspection
+    | SearchEngine
     | UseRedis
     | Measure
+    | Note
     | Broke
     | Serving
 )

@@ -1,8 +1,9 @@
 """Credit and lanes: what bounds the messages inside the daemon, since its links never pause.
 
-An operation takes credit when it is submitted to the writer and gives it back when it is refused,
-turns out to be a duplicate, or its commit has become visible. Without credit it waits in the lane
-of its session, in submission order; the lanes take turns. A full lane refuses.
+An operation takes credit when its turn has come and gives it back when it is refused, turns out to
+be a duplicate, or its commit has become visible. Without credit it waits in the lane of its
+session, in submission order; the lanes take turns. A full lane refuses. Where operations are
+inspected, a lane is held by the one whose turn it is until that has been decided.
 """
 
 from __future__ import annotations
@@ -28,13 +29,14 @@ RETRY_MS: Final = 100
 
 
 class Lane:
-    """Sends of one session that wait for credit."""
+    """Operations of one session that wait for their turn, and the one that is being inspected."""
 
-    __slots__ = ("bytes", "waiting")
+    __slots__ = ("bytes", "held_by", "waiting")
 
     def __init__(self) -> None:
         self.waiting: deque[Operation] = deque()
         self.bytes = 0
+        self.held_by: Operation | None = None
 
     def require_room(self, size: int) -> None:
         """Raises RateLimited where the lane is full."""
@@ -57,7 +59,7 @@ class Lane:
         return operation
 
     def clear(self) -> list[Operation]:
-        """Takes all."""
+        """Takes all that wait."""
         dropped, self.bytes = list(self.waiting), 0
         self.waiting.clear()
         return dropped
@@ -103,42 +105,76 @@ class Credit:
 
 
 class Lanes:
-    """All lanes in front of one credit; `submit` gets each operation when its credit is taken."""
+    """All lanes in front of one credit; `submit` gets each operation when its credit is taken.
 
-    def __init__(self, submit: Callable[[Operation], None]) -> None:
+    With `hold`, that gets them instead, and has to `let_go` of the lane.
+    """
+
+    def __init__(
+        self,
+        submit: Callable[[Operation], None],
+        hold: Callable[[Lane, Operation], None] | None = None,
+    ) -> None:
         self.credit = Credit()
         self._submit = submit
+        self._hold = hold
         self._turns: deque[Lane] = deque()
-        """The lanes that are not empty, next one first."""
+        """The lanes that are not held and not empty, next one first."""
+        self._held: dict[int, Lane] = {}
+        """The others that are not empty, or are held, by the `ref` of who holds them."""
 
     def offer(self, lane: Lane, operation: Operation) -> None:
-        """Submits it, or has it wait; the lane has been asked for room."""
-        if not self._turns and self.credit.admits(operation.size):
-            self._go(operation)
+        """Begins with it, or has it wait; the lane has been asked for room."""
+        if not self._turns and lane.held_by is None and self.credit.admits(operation.size):
+            self._go(lane, operation)
             return
-        if not lane.waiting:
+        if not lane.waiting and lane.held_by is None:
             self._turns.append(lane)
         lane.add(operation)
 
     def drain(self) -> None:
-        """Submits what credit there is for, one of each lane in turn."""
+        """Begins with what credit there is for, one of each lane in turn."""
         turns = self._turns
         while turns and self.credit.admits(turns[0].waiting[0].size):
             lane = turns.popleft()
-            self._go(lane.take())
-            if lane.waiting:
+            self._go(lane, lane.take())
+            if lane.waiting and lane.held_by is None:
                 turns.append(lane)
 
-    def drop(self, lane: Lane) -> list[Operation]:
-        """Takes out what waits in one lane."""
+    def let_go(self, lane: Lane, *, submit: bool) -> None:
+        """What holds the lane goes to the writer, or nowhere; the next one has its turn."""
+        operation, lane.held_by = lane.held_by, None
+        if operation is None:
+            return
+        del self._held[operation.frame.ref]
+        if submit:
+            self._submit(operation)
+        else:
+            self.credit.give(operation.size)
         if lane.waiting:
+            self._turns.append(lane)
+        self.drain()
+
+    def drop(self, lane: Lane) -> list[Operation]:
+        """Takes out what waits in one lane, and what holds it."""
+        held, lane.held_by = lane.held_by, None
+        if held is not None:
+            del self._held[held.frame.ref]
+            self.credit.give(held.size)
+        elif lane.waiting:
             self._turns.remove(lane)
-        return lane.clear()
+        return [*([held] if held else []), *lane.clear()]
 
     def drop_all(self) -> list[Operation]:
-        """Takes out what waits in all lanes."""
-        return [dropped for lane in list(self._turns) for dropped in self.drop(lane)]
+        """Takes out what waits in all lanes, and what holds them."""
+        lanes = [*self._held.values(), *self._turns]
+        return [dropped for lane in lanes for dropped in self.drop(lane)]
 
-    def _go(self, operation: Operation) -> None:
+    def _go(self, lane: Lane, operation: Operation) -> None:
         self.credit.take(operation.size)
-        self._submit(operation)
+        if self._hold is None:
+            self._submit(operation)
+        else:
+            lane.held_by = operation
+            self._held[operation.frame.ref] = lane
+            self._hold(lane, operation)

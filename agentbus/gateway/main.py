@@ -8,20 +8,30 @@ from typing import Any, Final, assert_never
 
 from agentbus.config import MIB
 from agentbus.gateway.core import Core
+from agentbus.gateway.engine import Engine
 from agentbus.gateway.events import (
     Broke,
     CloseConnection,
     Connected,
     Disconnected,
     Event,
+    Find,
+    Inspect,
     Line,
     Measure,
     Measured,
+    Note,
     ReadStream,
+    SearchEngine,
+    SendFirst,
+    SendIfRead,
     SendLine,
     Serving,
+    StopInspection,
     UseRedis,
 )
+from agentbus.gateway.lookups import Lookups
+from agentbus.gateway.programs import Programs
 from agentbus.gateway.sockets import Acceptor, AdapterSocket
 from agentbus.gateway.streams import Streams
 from agentbus.gateway.usage import Usages
@@ -46,7 +56,24 @@ LAST_WRITE_SECONDS: Final = 1.0
 
 _log = logs.get(__name__)
 
-Own = CloseConnection | ReadStream | UseRedis | Measure | Broke | Serving
+NOTICES_BYTES: Final = MIB
+"""Who leaves more than this unread gets no notices on top of it."""
+
+Own = (
+    CloseConnection
+    | SendFirst
+    | SendIfRead
+    | ReadStream
+    | UseRedis
+    | Measure
+    | Find
+    | Inspect
+    | StopInspection
+    | SearchEngine
+    | Note
+    | Broke
+    | Serving
+)
 
 
 def run(context: ChildContext) -> int:
@@ -72,6 +99,9 @@ class Gateway:
         self._bound = context.settings.prefetch_mib * MIB * 2 + RESULTS_BYTES
         self._acceptor = Acceptor(child.loop, context.listener, self._accepted)
         self._streams = Streams(child.loop, self._happened)
+        self._engine = Engine(child.loop, self._happened)
+        self._lookups = Lookups(child.loop, context.paths.database, self._happened)
+        self._programs = Programs(context.settings.inspection_command, self._happened)
         self._usages = Usages()
         self._sockets: dict[int, AdapterSocket] = {}
         self._accepts = 0
@@ -85,6 +115,9 @@ class Gateway:
         """Writes what is left (bounded) and closes everything."""
         self._acceptor.close()
         self._streams.close()
+        self._engine.close()
+        await self._programs.close()
+        self._lookups.close()
         self._flush()
         await self._written()
         for adapter in self._sockets.values():
@@ -142,23 +175,57 @@ class Gateway:
 
     def _perform(self, effect: Own) -> None:
         match effect:
+            case SendFirst(connection, line):
+                self._send_first(connection, line)
+            case SendIfRead(connection, line):
+                self._send_if_read(connection, line)
             case ReadStream():
                 self._streams.read(effect)
             case UseRedis(path):
                 self._streams.use(path)
-            case Measure(ref, pids):
-                usages = self._usages.measure(pids, self._child.clock.now().wall)
-                self._child.loop.call_soon(self._happened, Measured(ref, usages))
+                self._engine.use(path)
             case CloseConnection(connection):
                 adapter = self._sockets.pop(connection, None)
                 if adapter is not None:
                     adapter.close_when_written()
+            case _:
+                self._perform_rare(effect)
+
+    def _perform_rare(
+        self,
+        effect: Measure | Find | Inspect | StopInspection | SearchEngine | Note | Broke | Serving,
+    ) -> None:
+        match effect:
+            case Find():
+                self._lookups.find(effect)
+            case Inspect():
+                self._programs.run(effect)
+            case StopInspection(ref):
+                self._programs.stop(ref)
+            case SearchEngine():
+                self._engine.search(effect)
+            case Measure(ref, pids):
+                usages = self._usages.measure(pids, self._child.clock.now().wall)
+                self._child.loop.call_soon(self._happened, Measured(ref, usages))
             case Serving():
                 self._child.ready()
+            case Note(action, fields):
+                _log.warn(action, **fields)
             case Broke(method, error):
                 _log.crash("method_broke", error, method=method)
             case _:
                 assert_never(effect)
+
+    def _send_first(self, connection: int, line: bytes) -> None:
+        adapter = self._sockets.get(connection)
+        if adapter is not None:
+            adapter.send(line)
+            adapter.flush()
+
+    def _send_if_read(self, connection: int, line: bytes) -> None:
+        adapter = self._sockets.get(connection)
+        if adapter is not None and adapter.unread < NOTICES_BYTES:
+            self._send(SendLine(connection, line))
 
     def _send(self, effect: SendLine) -> None:
         adapter = self._sockets.get(effect.connection)

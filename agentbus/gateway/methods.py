@@ -9,8 +9,7 @@ import msgspec
 
 from agentbus.errors import AgentbusError, InternalError, RateLimited
 from agentbus.gateway import replies, requests
-from agentbus.gateway.attachments import live
-from agentbus.gateway.connections import Call, Connection
+from agentbus.gateway.connections import Call, Connection, live
 from agentbus.gateway.events import Broke
 from agentbus.gateway.parts import Parts
 from agentbus.gateway.stopping import Stopping
@@ -27,6 +26,9 @@ ANYBODY: Final = frozenset({"hello", "status", "stop"})
 
 ALWAYS: Final = frozenset({"heartbeat", "delivered"})
 """Methods that keep things going, and so pass however much is unanswered."""
+
+RECEIVED: Final = frozenset({"send", "memory.edit", "memory.delete"})
+"""Methods whose refusals are counted as rejected operations."""
 
 Handler = Callable[[Call, Any], None]
 
@@ -51,8 +53,17 @@ class Methods:
             "send": parts.sending.send,
             "history": parts.history.history,
             "delivered": self._delivered,
+            "memory.get": parts.reading.get,
+            "memory.edit": parts.memories.edit,
+            "memory.delete": parts.memories.delete,
+            "memory.list": parts.history.memories,
+            "search": parts.searching.search,
+            "read": parts.reading.read,
+            "inbox": parts.inbox.inbox,
+            "discover": parts.directory.discover,
             "status": parts.status.status,
             "stop": self._stop,
+            "reset": self._reset,
         }
 
     def line(self, connection: Connection, content: bytes | Overlong) -> None:
@@ -86,6 +97,7 @@ class Methods:
                 _require_patience(call.connection)
             self._handlers[method](call, params)
         except AgentbusError as error:
+            self._parts.admission.rejected += method in RECEIVED
             self._parts.out.refuse(call, error)
         except Exception as error:  # noqa: BLE001 - one bad request must not end the others' bus
             self._parts.out.effects.append(Broke(method, error))
@@ -99,6 +111,10 @@ class Methods:
     def _stop(self, call: Call, _params: Empty) -> None:
         self._parts.out.answer(call, Empty())
         self._stopping.requested()
+
+    def _reset(self, call: Call, _params: Empty) -> None:
+        self._parts.out.answer(call, Empty())
+        self._stopping.reset_requested()
 
 
 def _require_patience(connection: Connection) -> None:

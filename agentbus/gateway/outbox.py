@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agentbus.errors import AgentbusError
 from agentbus.gateway import replies
 from agentbus.gateway.connections import Call, Connection
-from agentbus.gateway.events import Effect, ReadStream, SendLine, StreamRead
-from agentbus.model.ids import ChannelId, Seq
+from agentbus.gateway.events import Effect, SendFirst, SendIfRead, SendLine
 from agentbus.wire.events import Send
 from agentbus.wire.rpc import Params
-
-OnRead = Callable[[StreamRead], None]
 
 
 class Outbox:
@@ -24,7 +21,6 @@ class Outbox:
         self.refused = 0
         """Requests answered with an error."""
         self._refs = 0
-        self._readers: dict[int, OnRead] = {}
 
     def take(self) -> list[Effect]:
         """The effects so far, which are not there any more."""
@@ -42,6 +38,16 @@ class Outbox:
         """A line to whoever is connected there."""
         if not connection.closed:
             self.effects.append(SendLine(connection.id, line))
+
+    def line_first(self, connection: Connection, line: bytes) -> None:
+        """A line that is written before whatever follows to anybody."""
+        if not connection.closed:
+            self.effects.append(SendFirst(connection.id, line))
+
+    def line_if_read(self, connection: Connection, line: bytes) -> None:
+        """A line that may be missed by whoever is far behind with reading."""
+        if not connection.closed:
+            self.effects.append(SendIfRead(connection.id, line))
 
     def answer(self, call: Call, result: Params) -> None:
         """Ends a call."""
@@ -71,24 +77,3 @@ class Outbox:
     def send(self, link: str, message: Any) -> None:
         """A frame."""
         self.effects.append(Send(link, message))
-
-    def read(
-        self,
-        channel: ChannelId,
-        edge: Seq | None,
-        bounds: tuple[int, int],
-        then: OnRead,
-        *,
-        forward: bool = True,
-    ) -> int:
-        """Has a stream read; `bounds` are count and bytes, `then` gets the reply."""
-        ref = self.ref()
-        self._readers[ref] = then
-        self.effects.append(ReadStream(ref, channel, edge, forward, *bounds))
-        return ref
-
-    def was_read(self, reply: StreamRead) -> None:
-        """Hands a reply to whoever asked for it."""
-        reader = self._readers.pop(reply.ref, None)
-        if reader is not None:
-            reader(reply)

@@ -7,23 +7,52 @@ asked twice.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from agentbus.gateway.connections import Attachment, Call
 from agentbus.wire.links import (
     Append,
     ChannelCreate,
+    CountAsk,
+    DiscoverAsk,
+    GapAsk,
+    MemoryDelete,
+    MemoryEdit,
+    Outcome,
+    ReceiptAsk,
     Register,
     Release,
     Renew,
     Report,
+    StatusAsk,
     Subscribe,
     Unsubscribe,
 )
 
-Asked = Append | Register | Release | Renew | ChannelCreate | Subscribe | Unsubscribe | Report
+Asked = (
+    Append
+    | MemoryEdit
+    | MemoryDelete
+    | ReceiptAsk
+    | Register
+    | Release
+    | Renew
+    | ChannelCreate
+    | Subscribe
+    | Unsubscribe
+    | Report
+    | GapAsk
+    | CountAsk
+    | DiscoverAsk
+    | StatusAsk
+)
 """What is answered, and asked again where it was not."""
+
+Lasting = Append | MemoryEdit | MemoryDelete
+"""What leaves a receipt."""
+
+Then = Callable[[Outcome], None]
 
 PATIENCE_SECONDS: Final = 30.0
 """How long an operation waits for a writer that is not there."""
@@ -33,9 +62,10 @@ class Operation:
     """What is asked, for whom.
 
     `lasting` ones are asked until they are carried out, even when nobody waits for that any more.
+    The answer goes to `then` where there is one, whatever it is.
     """
 
-    __slots__ = ("attachment", "calls", "caught", "frame", "lasting", "size")
+    __slots__ = ("attachment", "calls", "caught", "frame", "lasting", "size", "then")
 
     def __init__(
         self,
@@ -44,11 +74,13 @@ class Operation:
         calls: Sequence[Call] = (),
         *,
         lasting: bool = False,
+        then: Then | None = None,
     ) -> None:
         self.frame = frame
         self.attachment = attachment
         self.calls = calls
         self.lasting = lasting
+        self.then = then
         self.size = calls[0].size if calls else 0
         """Bytes of the request, which is what credit is taken for."""
         self.caught: float | None = None
@@ -108,3 +140,8 @@ def _late(operation: Operation, now: float) -> bool:
     if operation.lasting or operation.caught is None:
         return False
     return now >= operation.caught + PATIENCE_SECONDS
+
+
+def operation_id(frame: Lasting) -> str:
+    """What the receipt of an operation is found by."""
+    return frame.message_id if isinstance(frame, Append) else frame.operation_id

@@ -3,6 +3,7 @@
 A connection has at most one refill under way, and its lagging subscriptions take turns, so that
 reads are bounded by connections and a window is not read for twice over. A window that is nearly
 full is not refilled message by message: a quarter of it has to be free, or what is missing to fit.
+Where retention has removed what comes next, the turn goes to the question how much that was.
 """
 
 from __future__ import annotations
@@ -16,13 +17,23 @@ from agentbus.gateway import replies
 from agentbus.gateway.alarms import Alarms
 from agentbus.gateway.channels import Channel, Channels
 from agentbus.gateway.condition import Condition
-from agentbus.gateway.connections import Attachment, Connection, Feed
+from agentbus.gateway.connections import Attachment, Connection, Feed, feeds_of
 from agentbus.gateway.events import StreamRead
+from agentbus.gateway.inbox import Inbox
 from agentbus.gateway.outbox import Outbox
+from agentbus.gateway.reads import Reads
+from agentbus.gateway.writer_link import WriterLink
 from agentbus.model.delivery import Delivery, Entry, Lost, Push, Run, State
 from agentbus.model.ids import ChannelId, Seq
 from agentbus.model.window import Window
-from agentbus.wire.links import SubscriptionInfo, Visible, VisibleMessage
+from agentbus.wire.links import (
+    GapAsk,
+    GapTold,
+    Outcome,
+    SubscriptionInfo,
+    Visible,
+    VisibleMessage,
+)
 from agentbus.wire.rpc import Gap
 
 LINE_BYTES: Final = MIB
@@ -38,12 +49,22 @@ class Pusher:
     """Feeds the subscriptions of all attachments."""
 
     def __init__(
-        self, out: Outbox, alarms: Alarms, channels: Channels, condition: Condition
+        self,
+        out: Outbox,
+        alarms: Alarms,
+        channels: Channels,
+        condition: Condition,
+        reads: Reads,
+        writer: WriterLink,
+        inbox: Inbox,
     ) -> None:
         self._out = out
         self._alarms = alarms
         self._channels = channels
         self._condition = condition
+        self._reads = reads
+        self._writer = writer
+        self._inbox = inbox
         self._stalled: list[Feed] = []
 
     # ---- who is fed
@@ -79,10 +100,10 @@ class Pusher:
         """What was pushed is void; everything is pushed again from what is confirmed."""
         for connection in connections:
             connection.reading = 0
-            for feed in _feeds(connection):
+            for feed in feeds_of(connection):
                 feed.delivery.restart()
                 feed.head = self._head(feed)
-            self._look(_feeds(connection))
+            self._look(feeds_of(connection))
 
     def _head(self, feed: Feed) -> bytes:
         info, epoch = feed.info, self._condition.epoch
@@ -95,8 +116,12 @@ class Pusher:
         for channel_id, messages in _by_channel(frame.messages).items():
             channel = self._channels.by_id(channel_id)
             channel.grow(messages)
-            if channel.feeds:
+            if not channel.feeds:
+                continue
+            if channel.stream.dense:
                 self._push_run(channel, Run(messages))
+            else:
+                self._push_memories(channel, messages)
 
     def _push_run(self, channel: Channel, run: Run) -> None:
         lines = _Lines(run)
@@ -105,17 +130,42 @@ class Pusher:
             if push:
                 for part in lines.of(feed, push):
                     self._out.line(feed.attachment.connection, part)
-            if feed.delivery.state is State.LAGGING and not feed.queued:
-                self._look([feed])
+                self._inbox.stir(feed.attachment)
+            if feed.delivery.state is not State.LIVE:
+                self._inbox.stir(feed.attachment)
+                if feed.delivery.state is State.LAGGING and not feed.queued:
+                    self._look([feed])
+
+    def _push_memories(self, channel: Channel, messages: list[VisibleMessage]) -> None:
+        """As they are now: what was deleted is left to a read, which passes over it."""
+        current: Sequence[Entry] = ()
+        if self._condition.is_current:
+            current = self._reads.revisions.current(channel.id, messages)
+        if current:
+            self._push_run(channel, Run(current))
+        feeds = list(channel.feeds.values())
+        for feed in feeds:
+            feed.delivery.raised()
+        self._look(feeds)
 
     def ready(self, connections: Iterable[Connection]) -> None:
-        """The projection has told its tops."""
+        """The projection has told its tops, or memories can be read again."""
         for connection in connections:
-            feeds = _feeds(connection)
+            self._compare(feeds_of(connection))
+
+    def trimmed(self, channels: Iterable[ChannelId]) -> None:
+        """Retention has shortened these streams."""
+        for identity in channels:
+            feeds = list(self._channels.by_id(identity).feeds.values())
             for feed in feeds:
-                feed.delivery.raised()
-                feed.delivery.retried()
-            self._look(feeds)
+                self._inbox.stir(feed.attachment)
+            self._compare(feeds)
+
+    def _compare(self, feeds: Sequence[Feed]) -> None:
+        for feed in feeds:
+            feed.delivery.raised()
+            feed.delivery.retried()
+        self._look(feeds)
 
     def retry(self) -> None:
         """Tries again what stalled."""
@@ -141,7 +191,7 @@ class Pusher:
         return any(
             feed.delivery.state is not State.LIVE
             and _worth_reading(feed.delivery, connection.window)
-            for feed in _feeds(connection)
+            for feed in feeds_of(connection)
         )
 
     # ---- refills
@@ -155,17 +205,24 @@ class Pusher:
             feed.queued = feed.delivery.state is State.LAGGING and _is_fed(feed)
             if not feed.queued:
                 continue
-            if _worth_reading(feed.delivery, connection.window):
+            if self._can_read(feed) and _worth_reading(feed.delivery, connection.window):
                 feed.queued = False
                 self._read(feed, connection)
                 return
             connection.lagging.append(feed)
 
+    def _can_read(self, feed: Feed) -> bool:
+        """Memories only once nothing in Redis is older than what the writer has told of."""
+        return feed.delivery.stream.dense or self._condition.is_current
+
     def _read(self, feed: Feed, connection: Connection) -> None:
         delivery, window = feed.delivery, connection.window
+        if delivery.is_cut:
+            self._ask(feed, connection)
+            return
         count = min(CHUNK_MESSAGES, delivery.lag, window.max_messages - window.messages)
         size = min(LINE_BYTES, window.max_bytes - window.bytes)
-        ref = self._out.read(
+        ref = self._reads.read(
             feed.info.channel_id,
             delivery.pushed,
             (max(1, count), max(1, size)),
@@ -175,13 +232,35 @@ class Pusher:
         connection.reading = ref
 
     def _was_read(self, feed: Feed, reply: StreamRead) -> None:
-        connection = feed.attachment.connection
-        if connection.reading == reply.ref:
-            connection.reading = 0
-        push = feed.delivery.refilled(reply.ref, reply.entries) if _is_fed(feed) else None
+        if _is_fed(feed):
+            at_end = not reply.more and reply.failure is None
+            self._send(feed, feed.delivery.refilled(reply.ref, reply.entries, at_end=at_end))
+        self._read_ended(feed, reply.ref)
+
+    def _ask(self, feed: Feed, connection: Connection) -> None:
+        frame = GapAsk(self._out.ref(), feed.info.id, feed.delivery.pushed)
+        feed.delivery.read_began(frame.ref)
+        connection.reading = frame.ref
+        self._writer.inquire(frame, partial(self._told, feed))
+
+    def _told(self, feed: Feed, outcome: Outcome) -> None:
+        if _is_fed(feed):
+            if isinstance(outcome, GapTold):
+                answer = (outcome.after, outcome.resumed_at, outcome.lost)
+                self._send(feed, feed.delivery.told(outcome.ref, *answer))
+            else:
+                feed.delivery.refilled(outcome.ref, ())
+        self._read_ended(feed, outcome.ref)
+
+    def _send(self, feed: Feed, push: Push | None) -> None:
         if push:
             for part in _Lines().of(feed, push):
-                self._out.line(connection, part)
+                self._out.line(feed.attachment.connection, part)
+
+    def _read_ended(self, feed: Feed, ref: int) -> None:
+        connection = feed.attachment.connection
+        if connection.reading == ref:
+            connection.reading = 0
         if feed.delivery.state is State.STALLED:
             self._stalled.append(feed)
             self._alarms.ensure(STALLED, RETRY_SECONDS)
@@ -248,10 +327,6 @@ def _by_channel(messages: list[VisibleMessage]) -> dict[ChannelId, list[VisibleM
         else:
             run.append(message)
     return runs
-
-
-def _feeds(connection: Connection) -> list[Feed]:
-    return [feed for each in connection.attachments.values() for feed in each.feeds.values()]
 
 
 def _is_fed(feed: Feed) -> bool:

@@ -11,7 +11,7 @@ from agentbus.errors import AgentbusError
 from agentbus.model.ids import AttachmentId, Epoch, Seq, SubscriptionId
 from agentbus.wire import error_codes
 from agentbus.wire.error_codes import ErrorData, RpcError
-from agentbus.wire.rpc import EpochNote, Gap, Params, StoppingNote
+from agentbus.wire.rpc import EpochNote, Expired, Gap, Params
 
 NO_ID: Final = b"null"
 """Id of answers to lines whose id cannot be told."""
@@ -47,18 +47,14 @@ def _error(identity: bytes, body: RpcError) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"error":%b}\n' % (identity, _encode(body))
 
 
-def _notification(method: bytes, params: bytes) -> bytes:
-    return b'{"jsonrpc":"2.0","method":"%b","params":%b}\n' % (method, params)
+def notification(method: bytes, params: Params) -> bytes:
+    """A line that answers nothing."""
+    return b'{"jsonrpc":"2.0","method":"%b","params":%b}\n' % (method, _encode(params))
 
 
 def epoch(value: Epoch) -> bytes:
     """The notification that a new epoch has begun."""
-    return _notification(b"epoch", _encode(EpochNote(epoch=value)))
-
-
-def stopping(note: StoppingNote) -> bytes:
-    """The notification that the daemon is about to end."""
-    return _notification(b"stopping", _encode(note))
+    return notification(b"epoch", EpochNote(epoch=value))
 
 
 def deliver_head(
@@ -76,3 +72,8 @@ def deliver(head: bytes, through: Seq, body: bytes, gaps: Iterable[Gap] = ()) ->
     told = list(gaps)
     tail = b',"gaps":%b' % _encode(told) if told else b""
     return b'%b%d,"messages":[%b]%b}}\n' % (head, through, body, tail)
+
+
+def expired(head: bytes, through: Seq, told: Iterable[Expired]) -> bytes:
+    """A `deliver` line that says that the subscription's cursor has run out."""
+    return b'%b%d,"expired":%b}}\n' % (head, through, _encode(list(told)))

@@ -7,10 +7,11 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentbus.errors import InvalidArgument, StaleAttachment
-from agentbus.gateway import accept
+from agentbus.gateway import accept, farewells
 from agentbus.gateway.alarms import Alarms
 from agentbus.gateway.condition import Condition
 from agentbus.gateway.connections import Attachment, Call, Feed
+from agentbus.gateway.inbox import Inbox
 from agentbus.gateway.metrics import Metrics
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.pending import Operation
@@ -49,6 +50,7 @@ class Reports:
         condition: Condition,
         writer: WriterLink,
         pusher: Pusher,
+        inbox: Inbox,
         metrics: Metrics,
     ) -> None:
         self._out = out
@@ -56,6 +58,7 @@ class Reports:
         self._condition = condition
         self._writer = writer
         self._pusher = pusher
+        self._inbox = inbox
         self._metrics = metrics
         self._batches: dict[AttachmentId, _Batch] = {}
         self._waiting = 0
@@ -67,14 +70,15 @@ class Reports:
                 f"epoch {params.epoch} is over: report what was handed off again under "
                 f"{self._condition.epoch}"
             )
-        known = self._known(attachment, params.positions)
-        if not known:
+        known, said = self._known(attachment, params.positions)
+        if not (known or said):
             self._out.answer(call, Empty())
             return
         batch = self._batches.get(attachment.id)
         if batch is None:
             batch = self._batches[attachment.id] = _Batch(attachment)
         batch.calls.append(call)
+        batch.positions.update(said)
         self._move(batch, known)
         self._waiting += 1
         if self._waiting >= MOST or self._condition.stopping:
@@ -84,15 +88,21 @@ class Reports:
 
     def _known(
         self, attachment: Attachment, positions: Iterable[tuple[int, int]]
-    ) -> list[tuple[Feed, Seq]]:
-        known = []
-        for identity, value in positions:
-            accept.position("a reported position", value)
-            feed = attachment.feeds.get(SubscriptionId(identity))
+    ) -> tuple[list[tuple[Feed, Seq]], dict[SubscriptionId, Seq]]:
+        """The reports of what is fed, and of cursors that ran out."""
+        known, said = [], {}
+        for value, position in positions:
+            accept.position("a reported position", position)
+            identity = SubscriptionId(value)
+            feed = attachment.feeds.get(identity)
             if feed is not None:
-                self._require_possible(feed, value)
-                known.append((feed, Seq(value)))
-        return known
+                self._require_possible(feed, position)
+                known.append((feed, Seq(position)))
+            elif attachment.farewells:
+                last = farewells.said(attachment, identity, position)
+                if last is not None:
+                    said[identity] = last
+        return known, said
 
     def _require_possible(self, feed: Feed, value: int) -> None:
         """While the tops are not known only the writer can tell, who passes such reports over."""
@@ -106,7 +116,10 @@ class Reports:
         for feed, value in known:
             identity = feed.info.id
             batch.positions[identity] = max(value, batch.positions.get(identity, value))
-            self._metrics.delivered(feed.delivery.reported(value))
+            freed = feed.delivery.reported(value)
+            if freed:
+                self._metrics.delivered(freed)
+                self._inbox.stir(batch.attachment)
         self._pusher.refill(batch.attachment.connection)
 
     # ---- to the writer and back
@@ -142,6 +155,8 @@ class Reports:
             feed = attachment.feeds.get(identity)
             if feed is not None:
                 feed.delivery.committed(position)
+            else:
+                farewells.committed(attachment, identity)
         self._out.answer_all(operation.calls, Empty())
 
     def pass_own(self, attachment: Attachment) -> None:

@@ -8,14 +8,17 @@ from typing import Final
 
 from agentbus.config import Settings
 from agentbus.errors import AgentbusError, StorageFailed
+from agentbus.gateway.admission import Admission
 from agentbus.gateway.alarms import Alarms
+from agentbus.gateway.alerts import Alerts
 from agentbus.gateway.channels import Channels
 from agentbus.gateway.condition import Condition
-from agentbus.gateway.connections import Attachment, Call, Connection
+from agentbus.gateway.connections import Attachment, Call, Connection, attachments_of
 from agentbus.gateway.events import Measure, Measured, StreamRead
 from agentbus.gateway.metrics import Metrics
 from agentbus.gateway.outbox import Outbox
-from agentbus.gateway.sending import Sending
+from agentbus.gateway.reads import Reads
+from agentbus.gateway.searching import Searching
 from agentbus.gateway.status_document import Facts, document, next_undelivered
 from agentbus.mirror.read import sent_at
 from agentbus.model.ids import AttachmentId, ChannelId, Seq
@@ -64,8 +67,11 @@ class StatusDesk:
         alarms: Alarms,
         condition: Condition,
         channels: Channels,
-        sending: Sending,
+        reads: Reads,
+        admission: Admission,
         metrics: Metrics,
+        searching: Searching,
+        alerts: Alerts,
         connections: dict[int, Connection],
         settings: Settings,
         config_path: str,
@@ -74,8 +80,11 @@ class StatusDesk:
         self._alarms = alarms
         self._condition = condition
         self._channels = channels
-        self._sending = sending
+        self._reads = reads
+        self._admission = admission
         self._metrics = metrics
+        self._searching = searching
+        self._alerts = alerts
         self._connections = connections
         self._settings = settings
         self._config_path = config_path
@@ -149,7 +158,7 @@ class StatusDesk:
         wanted = next_undelivered(gathering.writer, self._channels, self._attachments())
         for place in list(dict.fromkeys(wanted))[:LOOKED_AT]:
             then = partial(self._looked, gathering, place)
-            gathering.missing.add(self._out.read(place[0], place[1], (1, 1), then))
+            gathering.missing.add(self._reads.read(place[0], place[1], (1, 1), then))
 
     def _looked(self, gathering: _Gathering, place: Place, reply: StreamRead) -> None:
         if reply.entries:
@@ -182,11 +191,7 @@ class StatusDesk:
         return [f"a commit failed within the last minute: {text}"]
 
     def _attachments(self) -> dict[AttachmentId, Attachment]:
-        return {
-            identity: attachment
-            for connection in self._connections.values()
-            for identity, attachment in connection.attachments.items()
-        }
+        return {each.id: each for each in attachments_of(self._connections)}
 
     def _facts(self, gathering: _Gathering) -> Facts:
         return Facts(
@@ -202,6 +207,8 @@ class StatusDesk:
             attachments=self._attachments(),
             oldest=gathering.oldest,
             metrics=self._metrics,
-            rejected=self._sending.rejected,
+            rejected=self._admission.rejected,
+            index=self._searching.index,
+            alerts=self._alerts.shown(),
             degraded=self._degraded(),
         )

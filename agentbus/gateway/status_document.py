@@ -18,10 +18,12 @@ from agentbus.gateway.condition import Condition
 from agentbus.gateway.connections import Attachment, Feed
 from agentbus.gateway.events import Usage
 from agentbus.gateway.metrics import Metrics, Reservoir
+from agentbus.model.delivery import State
 from agentbus.model.ids import AttachmentId, ChannelId, Seq
 from agentbus.model.message import rfc3339
 from agentbus.model.ports import Instant
 from agentbus.wire.links import (
+    IndexState,
     ProcessInfo,
     RedisStatus,
     SessionRow,
@@ -51,6 +53,8 @@ class Facts(msgspec.Struct, frozen=True):
     """When the first message after a position was sent."""
     metrics: Metrics
     rejected: int
+    index: IndexState | None
+    alerts: Sequence[str]
     degraded: Sequence[str]
 
 
@@ -67,7 +71,7 @@ def document(facts: Facts) -> Document:
         "processes": [_process(facts, process) for process in facts.processes],
         "reasons": [*condition.reasons(), *facts.degraded],
         "redis": _redis(facts),
-        "index": None,
+        "index": _index(facts),
         "sqlite": _sqlite(facts),
         "budgets": budgets,
         "totals": _totals(facts),
@@ -149,6 +153,18 @@ def _redis(facts: Facts) -> Document:
     }
 
 
+def _index(facts: Facts) -> Document | None:
+    """Null where the server searches itself, or as long as the indexer has said nothing."""
+    index = facts.index
+    if index is None:
+        return None
+    return {
+        "commit_id": index.commit_id,
+        "lag_commits": max(0, facts.condition.committed - index.commit_id),
+        "documents": index.documents,
+    }
+
+
 def _sqlite(facts: Facts) -> Document:
     keys = ("path", "logical_bytes", "file_bytes", "wal_bytes", "commit_id", "synchronous")
     if facts.writer is None:
@@ -225,15 +241,21 @@ def _session(facts: Facts, row: SessionRow) -> Document:
 
 def _subscription(facts: Facts, row: SessionRow, info: SubscriptionInfo) -> Document:
     feed = _feed(row, info, facts.attachments)
-    top = facts.channels.by_id(info.channel_id).stream.top
     place = _place(info, facts.channels, feed)
     return {
         "channel": info.channel,
         "position": info.position,
-        "lag": feed.delivery.undelivered if feed else max(0, top - info.position),
+        "lag": _undelivered(info, feed),
         "oldest_undelivered_at": None if place is None else facts.oldest.get(place),
         "expires_at": rfc3339(round(info.expires_at * 1000)),
     }
+
+
+def _undelivered(info: SubscriptionInfo, feed: Feed | None) -> int:
+    """As the writer has counted, unless the messages are known one by one."""
+    if feed is not None and feed.delivery.state is State.LIVE:
+        return feed.delivery.undelivered
+    return info.undelivered
 
 
 def _channels(facts: Facts) -> Iterator[Document]:
@@ -250,6 +272,7 @@ def _channels(facts: Facts) -> Iterator[Document]:
 
 
 def _warnings(facts: Facts, budgets: Document) -> Iterator[str]:
+    yield from facts.alerts
     for name, budget in budgets.items():
         if budget["percent"] is not None and budget["percent"] >= NEARLY_FULL_PERCENT:
             yield (

@@ -8,7 +8,7 @@ from agentbus.gateway import replies
 from agentbus.gateway.parts import Parts
 from agentbus.runtime import exits
 from agentbus.wire.events import Exit, Send
-from agentbus.wire.links import CONTROL, StopRequested
+from agentbus.wire.links import CONTROL, ResetRequested, StopRequested
 from agentbus.wire.rpc import StoppingNote
 
 PATIENCE_SECONDS: Final = 3.0
@@ -24,11 +24,18 @@ class Stopping:
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._over = False
+        self._reset = False
         parts.bells[OVERDUE] = self._end
 
     def requested(self) -> None:
         """Somebody wants the daemon to stop; the supervisor does it."""
         self._parts.out.effects.append(Send(CONTROL, StopRequested()))
+
+    def reset_requested(self) -> None:
+        """Somebody wants everything on the bus destroyed; the supervisor does it, and starts anew:
+        so adapters are to come back by themselves."""
+        self._reset = True
+        self._parts.out.effects.append(Send(CONTROL, ResetRequested()))
 
     def begin(self) -> None:
         """The supervisor says so."""
@@ -36,13 +43,17 @@ class Stopping:
         if parts.condition.stopping:
             return
         parts.condition.stopping = True
-        note = replies.stopping(StoppingNote(reason="stop", intentional=True))
+        if self._reset:
+            parts.condition.ending = "the bus is being reset: all that was on it is gone"
+        farewell = StoppingNote(reason="stop", intentional=not self._reset)
+        note = replies.notification(b"stopping", farewell)
         for connection in parts.connections.values():
             parts.out.line(connection, note)
             for attachment in connection.attachments.values():
                 parts.reports.pass_own(attachment)
         parts.greeter.stop()
-        parts.sending.clear_lanes()
+        parts.admission.drop_all()
+        parts.searching.drop_all()
         parts.reports.flush()
         parts.alarms.set(OVERDUE, parts.alarms.now + PATIENCE_SECONDS)
 

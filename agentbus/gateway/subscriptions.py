@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from functools import partial
+
 from agentbus.gateway import accept
-from agentbus.gateway.attachments import live
 from agentbus.gateway.channels import Channel, Channels
 from agentbus.gateway.condition import Condition
-from agentbus.gateway.connections import Attachment, Call, Feed
+from agentbus.gateway.connections import Attachment, Call, live
+from agentbus.gateway.farewells import Farewells
+from agentbus.gateway.inbox import Inbox
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.pending import Operation
 from agentbus.gateway.push import Pusher
 from agentbus.gateway.writer_link import WriterLink
+from agentbus.model.delivery import State
+from agentbus.model.ids import ChannelId
 from agentbus.model.message import rfc3339
 from agentbus.wire.links import (
     ChannelCreate,
     ChannelCreated,
+    CountAsk,
+    Counted,
+    Outcome,
     Subscribe,
     Subscribed,
     SubscriptionInfo,
@@ -33,6 +42,8 @@ from agentbus.wire.rpc import (
     UnsubscribeResult,
 )
 
+Counts = dict[ChannelId, int]
+
 
 class Subscriptions:
     """Methods and answers about them."""
@@ -44,12 +55,16 @@ class Subscriptions:
         channels: Channels,
         writer: WriterLink,
         pusher: Pusher,
+        farewells: Farewells,
+        inbox: Inbox,
     ) -> None:
         self._out = out
         self._condition = condition
         self._channels = channels
         self._writer = writer
         self._pusher = pusher
+        self._farewells = farewells
+        self._inbox = inbox
 
     # ---- methods
 
@@ -77,12 +92,36 @@ class Subscriptions:
         self._writer.ask(frame, attachment, [call])
 
     def list(self, call: Call, params: ChannelListParams) -> None:
-        """Tells the channels, as the gateway knows them."""
+        """Tells the channels; how much is undelivered, the writer counts where we cannot."""
         accept.channel_list(params)
         attachment = live(call.connection, params.attachment)
         page, cursor = self._channels.page(params.cursor, params.limit)
-        fed = {feed.info.channel_id: feed for feed in attachment.feeds.values()}
-        entries = [_entry(channel, fed.get(channel.id)) for channel in page]
+        counts = {
+            feed.info.channel_id: feed.delivery.undelivered for feed in attachment.feeds.values()
+        }
+        exact = all(feed.delivery.state is State.LIVE for feed in attachment.feeds.values())
+        if exact or not self._condition.writer:
+            self._tell(call, page, cursor, counts)
+        else:
+            then = partial(self._counted, call, page, cursor, counts)
+            self._writer.inquire(CountAsk(self._out.ref(), attachment.id), then)
+
+    def _counted(
+        self,
+        call: Call,
+        page: Sequence[Channel],
+        cursor: str | None,
+        counts: Counts,
+        outcome: Outcome,
+    ) -> None:
+        if isinstance(outcome, Counted):
+            counts |= {info.channel_id: info.undelivered for info in outcome.subscriptions}
+        self._tell(call, page, cursor, counts)
+
+    def _tell(
+        self, call: Call, page: Sequence[Channel], cursor: str | None, counts: Counts
+    ) -> None:
+        entries = [_entry(channel, counts.get(channel.id)) for channel in page]
         self._out.answer(call, ChannelListResult(channels=entries, next_cursor=cursor))
 
     def _claimant(self, call: Call, attachment: str) -> Attachment:
@@ -126,7 +165,9 @@ class Subscriptions:
         for other in list(attachment.feeds.values()):
             if other.info.channel_id == info.channel_id:
                 self._pusher.remove(other)
+        self._farewells.forget(attachment, info.channel_id)
         self._pusher.add(attachment, info)
+        self._inbox.stir(attachment)
 
     def unsubscribed(self, operation: Operation, outcome: Unsubscribed) -> None:
         """It is fed no longer."""
@@ -135,16 +176,18 @@ class Subscriptions:
         self._out.answer_all(operation.calls, result)
         if operation.attachment is not None and outcome.subscription is not None:
             feed = operation.attachment.feeds.get(outcome.subscription)
+            operation.attachment.farewells.pop(outcome.subscription, None)
             if feed is not None:
                 self._pusher.remove(feed)
+                self._inbox.stir(operation.attachment)
 
 
-def _entry(channel: Channel, feed: Feed | None) -> ChannelEntry:
+def _entry(channel: Channel, undelivered: int | None) -> ChannelEntry:
     return ChannelEntry(
         name=channel.name,
         kind=channel.kind,
         messages=channel.messages,
         newest_at=channel.newest_at,
-        subscribed=feed is not None,
-        undelivered=None if feed is None else feed.delivery.undelivered,
+        subscribed=undelivered is not None,
+        undelivered=undelivered,
     )

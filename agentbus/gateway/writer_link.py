@@ -9,7 +9,7 @@ from agentbus.gateway.alarms import Alarms
 from agentbus.gateway.condition import Condition
 from agentbus.gateway.connections import Attachment, Call
 from agentbus.gateway.outbox import Outbox
-from agentbus.gateway.pending import Asked, Operation, Pending
+from agentbus.gateway.pending import Asked, Operation, Pending, Then
 from agentbus.wire.links import GATEWAY_WRITER, GatewayHello, Passed
 
 AGAIN_SECONDS: Final = 1.0
@@ -45,6 +45,10 @@ class WriterLink:
     ) -> None:
         """Asks until there is an answer."""
         self.submit(Operation(frame, attachment, calls, lasting=lasting))
+
+    def inquire(self, frame: Asked, then: Then) -> None:
+        """Asks something whose answer goes to `then`."""
+        self.submit(Operation(frame, then=then))
 
     def submit(self, operation: Operation) -> None:
         """The same for an operation that was made before."""

@@ -1,12 +1,14 @@
 """A gateway's core between scripted ends: adapters that write lines, a writer, a projector, Redis.
 
 Nothing answers by itself. What the core has asked for is in `frames` (to the writer), `asked` (to
-the projector), `reads`, `measures` and `control`; what adapters were sent is in `inbox`.
+the projector), `searches` (to the indexer), `reads`, `finds`, `inspections`, `measures` and
+`control`; what adapters were sent is in `inbox`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -20,10 +22,19 @@ from agentbus.gateway.events import (
     Disconnected,
     Effect,
     Event,
+    Find,
+    Found,
+    Inspect,
+    Inspected,
     Line,
     Measure,
+    Note,
     ReadStream,
+    SearchEngine,
+    SendFirst,
+    SendIfRead,
     SendLine,
+    StopInspection,
     StreamRead,
     UseRedis,
 )
@@ -37,19 +48,26 @@ from agentbus.wire.events import Closed, Exit, Opened, Received, Send, WakeAt, W
 from agentbus.wire.lines import Overlong
 from agentbus.wire.links import (
     CONTROL,
+    GATEWAY_INDEXER,
     GATEWAY_WRITER,
     PROJECTOR_GATEWAY,
     Accepted,
     Append,
     ChannelTop,
+    ExpiredInfo,
+    IndexState,
+    MemoryChanged,
+    NoReceipt,
     Outcome,
     Outcomes,
     Projection,
+    ReceiptAsk,
     Refused,
     Register,
     Registered,
     Stop,
     SubscriptionInfo,
+    Trimmed,
     Visible,
     VisibleMessage,
     Welcome,
@@ -83,6 +101,7 @@ def info(number: int, channel: int = GENERAL, position: int = 0, **rest: Any) ->
         Seq(position),
         rest.get("expires_at", EXPIRES),
         rest.get("include_own", False),
+        rest.get("undelivered", 0),
     )
 
 
@@ -98,7 +117,13 @@ class Rig:
         self.frames: list[Any] = []
         self.asked: list[Any] = []
         self.control: list[Any] = []
+        self.searches: list[Any] = []
+        self.engine: list[SearchEngine] = []
         self.reads: list[ReadStream] = []
+        self.finds: list[Find] = []
+        self.inspections: list[Inspect] = []
+        self.stopped: list[int] = []
+        self.log: list[Note] = []
         self.measures: list[Measure] = []
         self.closed: list[int] = []
         self.redis: str | None = None
@@ -122,14 +147,26 @@ class Rig:
     def _sort(self, effect: Effect) -> None:
         match effect:
             case Send(link, message):
-                {GATEWAY_WRITER: self.frames, PROJECTOR_GATEWAY: self.asked}.get(
-                    link, self.control
-                ).append(message)
-            case SendLine(connection, line):
-                assert line.endswith(b"\n")
-                assert line.count(b"\n") == 1
-                self.raw[connection].append(line)
-                self.inbox[connection].append(msgspec.json.decode(line))
+                {
+                    GATEWAY_WRITER: self.frames,
+                    PROJECTOR_GATEWAY: self.asked,
+                    GATEWAY_INDEXER: self.searches,
+                }.get(link, self.control).append(message)
+            case SendLine(connection, line) | SendFirst(connection, line):
+                self._line(connection, line)
+            case SendIfRead(connection, line):
+                self._line(connection, line)
+            case _:
+                self._sort_others(effect)
+
+    def _line(self, connection: int, line: bytes) -> None:
+        assert line.endswith(b"\n")
+        assert line.count(b"\n") == 1
+        self.raw[connection].append(line)
+        self.inbox[connection].append(msgspec.json.decode(line))
+
+    def _sort_others(self, effect: Effect) -> None:
+        match effect:
             case ReadStream():
                 self.reads.append(effect)
             case Measure():
@@ -142,6 +179,21 @@ class Rig:
                 self.wake = when
             case Exit(code):
                 self.exit = code
+            case _:
+                self._sort_rare(effect)
+
+    def _sort_rare(self, effect: Effect) -> None:
+        match effect:
+            case Find():
+                self.finds.append(effect)
+            case Inspect():
+                self.inspections.append(effect)
+            case StopInspection(ref):
+                self.stopped.append(ref)
+            case SearchEngine():
+                self.engine.append(effect)
+            case Note():
+                self.log.append(effect)
             case _:
                 pass
 
@@ -177,10 +229,11 @@ class Rig:
         rebuilds: int = 0,
         boot: str = "boot",
         socket: str | None = "/run/redis.sock",
+        search: str = "fts5",
     ) -> None:
         reason = "" if ready else "rebuilding"
         message = Projection(
-            boot, ready, reason, rebuilds, CommitId(self.commit), socket, list(tops)
+            boot, ready, reason, rebuilds, CommitId(self.commit), socket, list(tops), search
         )
         self.event(Received(PROJECTOR_GATEWAY, message))
 
@@ -283,7 +336,11 @@ class Rig:
         return str(attachment)
 
     def registered(
-        self, frame: Register, session: int, *subscriptions: SubscriptionInfo
+        self,
+        frame: Register,
+        session: int,
+        *subscriptions: SubscriptionInfo,
+        expired: Sequence[ExpiredInfo] = (),
     ) -> Registered:
         return Registered(
             frame.ref,
@@ -293,6 +350,7 @@ class Rig:
             "Sam",
             False,
             list(subscriptions),
+            list(expired),
         )
 
     def member(self, session: int, *subscriptions: SubscriptionInfo) -> tuple[int, str]:
@@ -338,6 +396,12 @@ class Rig:
     def refuse(self, ref: int, code: str, text: str = "no") -> None:
         self.outcomes(Refused(ref, Failure(code, text)))
 
+    def no_receipt(self) -> ReceiptAsk:
+        """The writer does not know the operation that was asked about first."""
+        asked = self.frame(ReceiptAsk)
+        self.outcomes(NoReceipt(asked.ref))
+        return asked
+
     def accept(self, *appends: Append, first: int = 1, duplicate: bool = False) -> None:
         """The writer commits these together."""
         if not duplicate:
@@ -368,6 +432,45 @@ class Rig:
         ]
         frame = Visible(CommitId(self.commit if commit is None else commit), messages)
         self.event(Received(PROJECTOR_GATEWAY, frame))
+
+    def trim(self, *tops: ChannelTop) -> None:
+        """The projector says that it has trimmed these streams."""
+        self.event(Received(PROJECTOR_GATEWAY, Trimmed(list(tops))))
+
+    def change(
+        self, seq: int, revision: int = 2, *, content: bytes | None = None, editor: int = 900
+    ) -> bytes:
+        """The writer says that a memory was edited, or (`content` empty) deleted."""
+        self.commit += 1
+        body = envelope(seq, revision) if content is None else content
+        change = MemoryChanged(
+            MEMORY,
+            f"memory-{seq}",
+            Seq(seq),
+            revision,
+            SessionId(editor),
+            CommitId(self.commit),
+            body or None,
+        )
+        self.event(Received(GATEWAY_WRITER, change))
+        return body
+
+    def index(self, *, ready: bool = True, commit: int = 0, reason: str = "") -> None:
+        """The indexer says how it is."""
+        state = IndexState(ready, reason, CommitId(commit), 7, 700)
+        self.event(Received(GATEWAY_INDEXER, state))
+
+    def found(self, body: bytes | None, failure: Failure | None = None) -> Find:
+        """Answers the oldest look-up."""
+        asked = self.finds.pop(0)
+        self.event(Found(asked.ref, body, failure))
+        return asked
+
+    def inspected(self, output: bytes = b'{"decision":"allow"}', failure: str = "") -> Inspect:
+        """The oldest inspection ends."""
+        asked = self.inspections.pop(0)
+        self.event(Inspected(asked.ref, output, failure))
+        return asked
 
     def read(self, found: list[Entry], *, more: bool = False) -> ReadStream:
         """Answers the oldest read."""

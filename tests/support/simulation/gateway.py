@@ -78,8 +78,11 @@ class Gateway:
     def perform(self, effect: Any) -> None:
         """Lines, reads, and the news that it serves."""
         match effect:
-            case ev.SendLine(identity, line):
+            case ev.SendLine(identity, line) | ev.SendIfRead(identity, line):
                 self._send(identity, line)
+            case ev.SendFirst(identity, line):
+                self._send(identity, line)
+                self._flush()
             case ev.CloseConnection(identity):
                 self._ending.append(identity)
                 self._child.call_soon(self._flush)

@@ -54,6 +54,7 @@ def test_a_registration_goes_to_the_writer_and_back() -> None:
                 "include_own": False,
             }
         ],
+        "instance": "bus",
     }
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbus.gateway import history
+from agentbus.gateway import connections
 from agentbus.gateway.events import StreamRead
 from agentbus.gateway.history import select
 from agentbus.mirror.read import Entry, Reading
@@ -127,10 +127,10 @@ def test_what_was_read_before_a_rebuild_is_not_shown() -> None:
 def test_a_connection_has_a_bounded_number_of_reads_under_way() -> None:
     rig = Rig()
     connection, attachment = rig.member(1)
-    for _ in range(history.READS):
+    for _ in range(connections.READS):
         ask(rig, connection, attachment)
     error = rig.result(connection, ask(rig, connection, attachment))
-    assert (error["code"], error["retry_after_ms"]) == ("rate_limited", history.RETRY_MS)
+    assert (error["code"], error["retry_after_ms"]) == ("rate_limited", connections.READ_RETRY_MS)
     rig.read([])
     assert rig.reply(connection, ask(rig, connection, attachment)) is None
 

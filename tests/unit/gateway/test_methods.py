@@ -104,7 +104,7 @@ def test_a_fault_of_ours_is_answered_logged_and_survived(monkeypatch: pytest.Mon
     def broken(*_: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Sending, "_send", broken)
+    monkeypatch.setattr(Sending, "send", broken)
     rig = Rig()
     connection, attachment = rig.member(1)
     error = rig.result(connection, rig.send(connection, attachment))

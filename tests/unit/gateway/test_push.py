@@ -13,8 +13,11 @@ from agentbus.mirror.read import Entry
 from agentbus.model.ids import Seq, SessionId
 from agentbus.wire.events import Closed, Opened, Received
 from agentbus.wire.links import (
+    GATEWAY_WRITER,
     PROJECTOR_GATEWAY,
     Done,
+    GapAsk,
+    GapTold,
     Release,
     Report,
     Subscribe,
@@ -265,14 +268,90 @@ def test_a_hole_is_not_skipped() -> None:
     assert rig.delivered(connection) == [2, 3, 4]
 
 
-def test_what_retention_removed_comes_as_a_gap() -> None:
+# ---- what retention removed
+
+
+def tell_gap(rig: Rig, resumed_at: int, lost: int) -> GapAsk:
+    """The writer answers the oldest question about a gap."""
+    asked = rig.frame(GapAsk)
+    rig.outcomes(GapTold(asked.ref, asked.subscription, asked.after, Seq(resumed_at), lost))
+    return asked
+
+
+def test_what_retention_removed_is_asked_of_the_writer_and_comes_as_a_gap() -> None:
     rig = Rig()
     rig.project(top(1, 9, oldest=6))
     connection, _ = rig.member(1, info(1, position=2))
+    assert rig.reads == []
+    asked = tell_gap(rig, 6, 2)
+    assert (asked.subscription, asked.after) == (1, 2)
     rig.read(entries(6, 9))
+    gap, rest = rig.notes(connection, "deliver")
+    assert gap["gaps"] == [{"channel": "general", "after_seq": 2, "resumed_at_seq": 6, "lost": 2}]
+    assert (gap["messages"], gap["through"]) == ([], 5)
+    assert [message["seq"] for message in rest["messages"]] == [6, 7, 8, 9]
+
+
+def test_what_is_trimmed_before_it_was_pushed_comes_as_a_gap() -> None:
+    rig = Rig(prefetch_messages=2)
+    connection, attachment = rig.member(1)
+    rig.show(1, 9)
+    assert rig.delivered(connection) == [1, 2]
+    rig.trim(top(1, 9, oldest=6))
+    report(rig, connection, attachment, 1, 2)
+    tell_gap(rig, 6, 3)
     (note,) = rig.notes(connection, "deliver")
-    assert note["gaps"] == [{"channel": "general", "after_seq": 2, "resumed_at_seq": 6, "lost": 3}]
-    assert [message["seq"] for message in note["messages"]] == [6, 7, 8, 9]
+    assert (note["gaps"][0]["lost"], note["through"]) == (3, 5)
+    assert [asked.edge for asked in rig.reads] == [5]
+
+
+def test_a_gap_at_the_end_is_announced_without_a_message_after_it() -> None:
+    rig = Rig(prefetch_messages=1)
+    connection, attachment = rig.member(1)
+    rig.show(1, 5)
+    rig.trim(top(1, 5, count=0, oldest=6))
+    report(rig, connection, attachment, 1, 1)
+    tell_gap(rig, 6, 4)
+    *_, note = rig.notes(connection, "deliver")
+    assert (note["gaps"][0]["resumed_at_seq"], note["through"]) == (6, 5)
+    assert rig.reads == []
+    rig.show(6, 6)
+    report(rig, connection, attachment, 1, 5)
+    assert [read.edge for read in rig.reads] == [5]
+
+
+def test_own_messages_that_were_removed_are_no_gap() -> None:
+    rig = Rig()
+    rig.project(top(1, 9, oldest=6))
+    connection, _ = rig.member(1, info(1, position=2))
+    tell_gap(rig, 6, 0)
+    assert rig.notes(connection, "deliver") == []
+    rig.read(entries(6, 6))
+    assert rig.delivered(connection) == [6]
+
+
+def test_an_empty_stream_of_a_channel_with_messages_has_lost_them_all() -> None:
+    rig = Rig(start=False)
+    rig.event(Opened(GATEWAY_WRITER))
+    rig.event(Opened(PROJECTOR_GATEWAY))
+    rig.welcome(general=9)
+    rig.project(top(1, 0, count=0, oldest=0))
+    connection, _ = rig.member(1, info(1, position=2))
+    tell_gap(rig, 10, 7)
+    (note,) = rig.notes(connection, "deliver")
+    assert (note["gaps"][0]["lost"], note["through"]) == (7, 9)
+
+
+def test_what_is_not_visible_yet_is_not_lost() -> None:
+    rig = Rig(start=False)
+    rig.event(Opened(GATEWAY_WRITER))
+    rig.event(Opened(PROJECTOR_GATEWAY))
+    rig.commit = 3
+    rig.welcome(general=9)
+    rig.commit = 2
+    rig.project(top(1, 0, count=0, oldest=0))
+    rig.member(1, info(1, position=2))
+    assert rig.framed(GapAsk) == []
 
 
 def test_after_everything_was_removed_the_next_message_comes_with_its_gap() -> None:
@@ -280,9 +359,34 @@ def test_after_everything_was_removed_the_next_message_comes_with_its_gap() -> N
     rig.project(top(1, 0, count=0, oldest=0))
     connection, _ = rig.member(1, info(1, position=2))
     rig.show(8, 8)
+    tell_gap(rig, 8, 5)
     rig.read(entries(8, 8))
-    (note,) = rig.notes(connection, "deliver")
-    assert (note["gaps"][0]["lost"], note["through"]) == (5, 8)
+    gap, message = rig.notes(connection, "deliver")
+    assert (gap["gaps"][0]["lost"], message["through"]) == (5, 8)
+
+
+def test_a_gap_that_the_writer_cannot_tell_is_asked_for_again() -> None:
+    rig = Rig()
+    rig.project(top(1, 9, oldest=6))
+    connection, _ = rig.member(1, info(1, position=2))
+    rig.refuse(rig.frame(GapAsk).ref, "storage_error")
+    assert rig.framed(GapAsk) == []
+    rig.sleep(push.RETRY_SECONDS + 0.01)
+    tell_gap(rig, 6, 3)
+    assert rig.notes(connection, "deliver")[0]["gaps"][0]["lost"] == 3
+
+
+def test_a_gap_of_an_earlier_epoch_is_nothing() -> None:
+    rig = Rig()
+    rig.project(top(1, 9, oldest=6))
+    connection, _ = rig.member(1, info(1, position=2))
+    asked = rig.frame(GapAsk)
+    rig.project(top(1, 9, oldest=6), rebuilds=1)
+    again = rig.frame(GapAsk)
+    rig.outcomes(GapTold(asked.ref, asked.subscription, asked.after, Seq(6), 3))
+    assert rig.notes(connection, "deliver") == []
+    rig.outcomes(GapTold(again.ref, again.subscription, again.after, Seq(6), 3))
+    assert rig.notes(connection, "deliver")[0]["epoch"] == "1.1"
 
 
 # ---- epochs and readiness
@@ -384,7 +488,8 @@ class Crowd:
         asked = self.rig.reads.pop(self.rng.randrange(len(self.rig.reads)))
         self.rig.reads.insert(0, asked)
         found = [each for each in self.streams[asked.channel_id] if each.seq > (asked.edge or 0)]
-        self.rig.read(found[: self.rng.randint(0, asked.count)])
+        part = found[: self.rng.randint(0, asked.count)]
+        self.rig.read(part, more=len(part) < len(found))
 
     def report(self) -> None:
         if self.through:

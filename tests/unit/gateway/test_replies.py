@@ -61,4 +61,9 @@ def test_notifications_have_a_method_and_no_id() -> None:
     assert (epoch.method, epoch.id) == ("epoch", None)
     assert msgspec.json.decode(epoch.params, type=EpochNote).epoch == "1.3"
     note = StoppingNote(reason="stop", intentional=True)
-    assert msgspec.json.decode(reply(replies.stopping(note)).params, type=StoppingNote) == note
+    assert (
+        msgspec.json.decode(
+            reply(replies.notification(b"stopping", note)).params, type=StoppingNote
+        )
+        == note
+    )

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from agentbus.gateway.lanes import CREDIT_OPERATIONS, LANE_OPERATIONS
+from agentbus.model.ids import Seq
 from agentbus.model.message import Payload, Reference, fingerprint
 from agentbus.wire.events import Closed
-from agentbus.wire.links import GATEWAY_WRITER, PROJECTOR_GATEWAY, Append, Stop
+from agentbus.wire.links import (
+    GATEWAY_WRITER,
+    PROJECTOR_GATEWAY,
+    Accepted,
+    Append,
+    ReceiptAsk,
+    Stop,
+)
 from tests.support.gateway_rig import AT, Rig
+
+
+def unknown(rig: Rig, connection: int, request: int) -> dict[str, Any]:
+    """What is said once the writer does not know the operation."""
+    assert rig.reply(connection, request) is None
+    rig.no_receipt()
+    return rig.result(connection, request)
 
 
 def test_a_send_reaches_the_writer_with_its_payload_and_is_answered_with_its_place() -> None:
@@ -122,7 +139,7 @@ def test_the_envelope_is_what_is_limited() -> None:
     connection, attachment = rig.member(1)
     rig.send(connection, attachment, content="x" * (65536 - 400))
     assert len(rig.framed(Append)) == 1
-    error = rig.result(connection, rig.send(connection, attachment, content="x" * 65536))
+    error = unknown(rig, connection, rig.send(connection, attachment, content="x" * 65536))
     assert error["code"] == "message_too_large"
     assert "max_message_kib is 64" in error["message"]
 
@@ -148,7 +165,7 @@ def test_beyond_the_rate_it_says_when_to_try_again() -> None:
     connection, attachment = rig.member(1)
     for number in range(2):
         rig.send(connection, attachment, str(number))
-    error = rig.result(connection, rig.send(connection, attachment, "c"))
+    error = unknown(rig, connection, rig.send(connection, attachment, "c"))
     assert (error["code"], error["retryable"]) == ("rate_limited", True)
     assert error["retry_after_ms"] == 500
     rig.sleep(0.5)
@@ -171,7 +188,41 @@ def test_registering_anew_does_not_bring_a_new_rate() -> None:
     rig.send(connection, attachment)
     rig.disconnect(connection)
     again, attachment = rig.member(1)
-    assert rig.result(again, rig.send(again, attachment))["code"] == "rate_limited"
+    assert unknown(rig, again, rig.send(again, attachment))["code"] == "rate_limited"
+
+
+# ---- receipts first
+
+
+def test_what_would_be_refused_by_its_size_asks_its_receipt_first() -> None:
+    rig = Rig(max_message_kib=1)
+    connection, attachment = rig.member(1)
+    request = rig.send(connection, attachment, "m", content="x" * 2000)
+    assert rig.framed(Append) == []
+    asked = rig.frame(ReceiptAsk)
+    payload = Payload("x" * 2000)
+    assert (asked.attachment, asked.operation_id) == (attachment, "m")
+    assert asked.fingerprint == fingerprint("general", payload)
+    rig.outcomes(Accepted(asked.ref, "m", Seq(4), AT, duplicate=True))
+    assert rig.result(connection, request)["duplicate"] is True
+
+
+def test_what_would_be_refused_by_its_rate_asks_its_receipt_first() -> None:
+    rig = Rig(send_messages_per_second=1)
+    connection, attachment = rig.member(1)
+    rig.send(connection, attachment, "a")
+    request = rig.send(connection, attachment, "b")
+    rig.refuse(rig.frame(ReceiptAsk).ref, "operation_id_conflict")
+    assert rig.result(connection, request)["code"] == "operation_id_conflict"
+
+
+def test_a_receipt_that_is_not_answered_is_waited_for_across_a_restart_of_the_writer() -> None:
+    rig = Rig(send_messages_per_second=1)
+    connection, attachment = rig.member(1)
+    rig.send(connection, attachment, "a")
+    request = rig.send(connection, attachment, "b")
+    rig.restart_writer()
+    assert unknown(rig, connection, request)["code"] == "rate_limited"
 
 
 # ---- credit and lanes
@@ -193,7 +244,7 @@ def test_a_full_lane_refuses_at_once() -> None:
     rig.flood()
     connection, attachment = rig.member(99)
     waiting = [rig.send(connection, attachment, str(n)) for n in range(LANE_OPERATIONS)]
-    error = rig.result(connection, rig.send(connection, attachment, "too much"))
+    error = unknown(rig, connection, rig.send(connection, attachment, "too much"))
     assert (error["code"], error["retry_after_ms"]) == ("rate_limited", 100)
     assert all(rig.reply(connection, request) is None for request in waiting)
 

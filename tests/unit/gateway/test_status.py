@@ -232,7 +232,7 @@ def test_sessions_show_where_they_stand() -> None:
     rig.delivered(attached)
     connection = rig.connect()
     request = rig.ask(connection, "status")
-    away = row(2, None, subscriptions=[info(9, position=1)])
+    away = row(2, None, subscriptions=[info(9, position=1, undelivered=5)])
     answer(rig, row(1, "1.1", subscriptions=[info(1, position=4)]), away)
     assert [(asked.edge, asked.count) for asked in rig.reads] == [(4, 1), (1, 1)]
     rig.read(entries(5, 5))
