@@ -1,11 +1,13 @@
 """Reading streams, bounded by count and bytes.
 
 Redis bounds by count alone, so a read goes in steps: a small one first, then as many as the sizes
-seen so far let expect. What was read beyond the bounds is left out.
+seen so far let expect. What was read beyond the bounds is left out. Of a memory channel the stream
+says which memories there are; their contents are a second question of each step.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -14,7 +16,6 @@ from agentbus.errors import Unavailable
 from agentbus.mirror import keys
 from agentbus.mirror.resp import Command, Refused, Reply
 from agentbus.model.ids import ChannelId, Seq, SessionId
-from agentbus.wire.links import ChannelTop
 
 FIRST_STEP: Final = 16
 LARGEST_STEP: Final = 256
@@ -23,11 +24,12 @@ GROWTH: Final = 8
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
-    """A message in its stream; `envelope` is its JSON."""
+    """A message in its stream; `envelope` is its JSON, of a memory that of its current revision."""
 
     seq: Seq
     session_id: SessionId
     envelope: bytes
+    memory_id: str | None = None
 
 
 class Page(msgspec.Struct, frozen=True):
@@ -35,6 +37,14 @@ class Page(msgspec.Struct, frozen=True):
 
     entries: list[Entry]
     more: bool
+
+
+class _Reference(msgspec.Struct, frozen=True, gc=False):
+    """An entry of a memory channel's stream."""
+
+    seq: Seq
+    session_id: SessionId
+    memory_id: bytes
 
 
 class Reading:
@@ -47,6 +57,7 @@ class Reading:
     def __init__(
         self, channel: ChannelId, edge: Seq | None, *, forward: bool, count: int, max_bytes: int
     ) -> None:
+        self._channel = channel
         self._key = keys.stream(channel)
         self._edge = edge
         self._forward = forward
@@ -54,12 +65,16 @@ class Reading:
         self._room = max_bytes
         self._read = 0
         self._step = min(FIRST_STEP, count + 1)
+        self._references: list[_Reference] = []
         self._entries: list[Entry] = []
         self._more = False
         self.done = False
 
     def command(self) -> Command:
         """What to ask next."""
+        if self._references:
+            wanted = [reference.memory_id for reference in self._references]
+            return (b"HMGET", keys.contents(self._channel), *wanted)
         count = b"%d" % self._step
         if self._forward:
             start = b"(" + keys.entry_id(self._edge or Seq(0))
@@ -71,14 +86,33 @@ class Reading:
         """The reply to the last command. Raises Unavailable where Redis refused it."""
         if isinstance(reply, Refused):
             raise Unavailable(f"Redis refused a read: {reply.brief}")
-        for identity, fields in reply:
-            if not self._accept(entry(identity, fields)):
+        if self._references:
+            self._take_contents(reply)
+        elif reply and keys.MEMORY in reply[0][1]:
+            self._references = [_reference(*found) for found in reply]
+        else:
+            found = (entry(identity, fields) for identity, fields in reply)
+            self._take(found, len(reply), keys.position(reply[-1][0]) if reply else None)
+
+    def _take_contents(self, reply: Sequence[bytes | None]) -> None:
+        references, self._references = self._references, []
+        found = (
+            Entry(reference.seq, reference.session_id, content, reference.memory_id.decode())
+            for reference, content in zip(references, reply, strict=True)
+            if content is not None  # else it was deleted since the stream was read
+        )
+        self._take(found, len(references), references[-1].seq)
+
+    def _take(self, found: Iterable[Entry], read: int, last: Seq | None) -> None:
+        """What a step that read so many entries, up to this one, has found."""
+        for each in found:
+            if not self._accept(each):
                 self._more = self.done = True
                 return
-        if len(reply) < self._step:
+        if read < self._step:
             self.done = True
         else:
-            self._edge = keys.position(reply[-1][0])
+            self._edge = last
             self._step = self._next_step()
 
     def page(self) -> Page:
@@ -95,16 +129,42 @@ class Reading:
         return True
 
     def _next_step(self) -> int:
-        average = max(1, self._read // len(self._entries))
+        average = max(1, self._read // max(1, len(self._entries)))
         fitting = max(0, self._room) // average + 1
         missing = self._count - len(self._entries) + 1
         return min(fitting, missing, self._step * GROWTH, LARGEST_STEP)
 
 
 def entry(identity: bytes, fields: list[bytes]) -> Entry:
-    """An entry from its id and fields as Redis lists them."""
+    """An entry of an ordinary channel from its id and fields as Redis lists them."""
     found = dict(zip(fields[::2], fields[1::2], strict=True))
     return Entry(keys.position(identity), SessionId(int(found[keys.SESSION])), found[keys.ENVELOPE])
+
+
+def _reference(identity: bytes, fields: list[bytes]) -> _Reference:
+    found = dict(zip(fields[::2], fields[1::2], strict=True))
+    session = SessionId(int(found[keys.SESSION]))
+    return _Reference(keys.position(identity), session, found[keys.MEMORY])
+
+
+class Envelopes:
+    """Single messages, found by their place; for searches."""
+
+    def ask(self, place: tuple[ChannelId, Seq], memory_id: str | None) -> Command:
+        """Asks for what is at a position; with a memory id, for its current revision."""
+        channel, seq = place
+        if memory_id is not None:
+            return (b"HGET", keys.contents(channel), memory_id.encode())
+        identity = keys.entry_id(seq)
+        return (b"XRANGE", keys.stream(channel), identity, identity)
+
+    def read(self, reply: Reply) -> bytes | None:
+        """The envelope; None where it has gone. Raises Unavailable where Redis refused."""
+        if isinstance(reply, Refused):
+            raise Unavailable(f"Redis refused a read: {reply.brief}")
+        if not reply or isinstance(reply, bytes):
+            return reply or None
+        return entry(*reply[0]).envelope
 
 
 class _Dated(msgspec.Struct):
@@ -119,28 +179,3 @@ _dated = msgspec.json.Decoder(_Dated)
 def sent_at(envelope: bytes) -> str:
     """When the message of this envelope was sent."""
     return _dated.decode(envelope).sent_at
-
-
-SURVEY_COMMANDS: Final = 3
-
-
-def survey(channel: ChannelId) -> list[Command]:
-    """Asks what a stream holds: `SURVEY_COMMANDS` commands, for `surveyed`."""
-    key = keys.stream(channel)
-    return [
-        (b"XLEN", key),
-        (b"XRANGE", key, b"-", b"+", b"COUNT", b"1"),
-        (b"XREVRANGE", key, b"+", b"-", b"COUNT", b"1"),
-    ]
-
-
-def surveyed(channel: ChannelId, replies: list[Reply]) -> ChannelTop:
-    """The channel as `survey` found it. Raises Unavailable where Redis refused."""
-    for reply in replies:
-        if isinstance(reply, Refused):
-            raise Unavailable(f"Redis refused a read: {reply.brief}")
-    count, oldest, newest = replies
-    if not count:
-        return ChannelTop(channel, 0, Seq(0), Seq(0), "")
-    last = entry(*newest[0])
-    return ChannelTop(channel, count, keys.position(oldest[0][0]), last.seq, sent_at(last.envelope))

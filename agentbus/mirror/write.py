@@ -5,7 +5,7 @@ Only the projector may import this module.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import msgspec
@@ -13,7 +13,7 @@ import msgspec
 from agentbus.mirror import keys
 from agentbus.mirror.resp import Command, Refused, Reply
 from agentbus.model.ids import CommitId
-from agentbus.wire.links import RowInserted
+from agentbus.wire.links import Boundary, RowInserted, Tombstoned
 
 _REBUILDING: Final = b"rebuilding-"
 
@@ -50,8 +50,29 @@ def recalled(reply: Reply) -> Mark | None:
     return Mark(*reply)
 
 
-def batch(before: Mark, after: Mark, rows: Iterable[RowInserted]) -> list[Command]:
-    """Adds rows, in the order of each stream, and moves the mark. `refusal` reads the replies."""
+class Changes(msgspec.Struct, frozen=True):
+    """What one transaction does to streams and contents, beside moving the mark.
+
+    `added` are new entries in the order of each stream, `edited` memories that have entries;
+    `deleted` memories and what is below the `boundaries` have none afterwards.
+    """
+
+    added: list[RowInserted]
+    edited: Sequence[RowInserted] = ()
+    deleted: Sequence[Tombstoned] = ()
+    boundaries: Sequence[Boundary] = ()
+
+    @property
+    def only_adds(self) -> bool:
+        """Whether counting the entries of all streams tells if this was carried out."""
+        return not (self.edited or self.deleted or self.boundaries)
+
+
+def batch(
+    before: Mark, after: Mark, changes: Changes, documents: Sequence[Command] = ()
+) -> list[Command]:
+    """Carries the changes out, keeps the server's own index in step with them by `documents`, and
+    moves the mark. `refusal` reads the replies."""
     xadd, envelope, session = b"XADD", keys.ENVELOPE, keys.SESSION
     commands: list[Command] = [(b"MULTI",), RECALL]
     commands += [
@@ -64,10 +85,44 @@ def batch(before: Mark, after: Mark, rows: Iterable[RowInserted]) -> list[Comman
             session,
             b"%d" % row.session_id,
         )
-        for row in rows
+        if row.memory_id is None
+        else _refer(row, row.memory_id)
+        for row in changes.added
     ]
+    commands += [_fill(row) for row in changes.added if row.memory_id is not None]
+    if not changes.only_adds:
+        commands += _change(changes)
+    commands += documents
     commands += [_move(before, after), (b"EXEC",)]
     return commands
+
+
+def _refer(row: RowInserted, memory_id: str) -> Command:
+    return (
+        b"XADD",
+        keys.stream(row.channel_id),
+        keys.entry_id(row.seq),
+        keys.MEMORY,
+        memory_id.encode(),
+        keys.SESSION,
+        b"%d" % row.session_id,
+    )
+
+
+def _fill(row: RowInserted) -> Command:
+    assert row.memory_id is not None
+    return (b"HSET", keys.contents(row.channel_id), row.memory_id.encode(), row.envelope)
+
+
+def _change(changes: Changes) -> Iterator[Command]:
+    for row in changes.edited:
+        yield _fill(row)
+    for gone in changes.deleted:
+        yield (b"XDEL", keys.stream(gone.channel_id), keys.entry_id(gone.seq))
+        yield (b"HDEL", keys.contents(gone.channel_id), gone.memory_id.encode())
+    for boundary in changes.boundaries:
+        oldest = keys.entry_id(boundary.oldest)
+        yield (b"XTRIM", keys.stream(boundary.channel_id), b"MINID", b"=", oldest)
 
 
 def _move(before: Mark, after: Mark) -> Command:

@@ -9,9 +9,11 @@ import msgspec
 
 from agentbus.mirror.resp import Command
 from agentbus.mirror.write import Mark
-from agentbus.model.ids import ChannelId, CommitId
+from agentbus.model.channel import ChannelInfo
+from agentbus.model.ids import CommitId
 from agentbus.projector.events import Ask
 from agentbus.projector.recover import Step
+from agentbus.wire.links import Evicted
 
 ANSWER_SECONDS: Final = 10.0
 LONG_ANSWER_SECONDS: Final = 60.0
@@ -29,7 +31,7 @@ class Recall(msgspec.Struct, frozen=True):
 class Survey(msgspec.Struct, frozen=True):
     """What do these streams hold? It should be what the database had at this commit."""
 
-    channels: list[ChannelId]
+    channels: list[ChannelInfo]
     commit_id: CommitId
 
 
@@ -69,7 +71,21 @@ class Measure(msgspec.Struct, frozen=True):
     commit_id: CommitId
 
 
-Purpose = Inspect | Recall | Survey | Clear | Write | Check | Snapshot | Settle | Save | Measure
+class Weigh(msgspec.Struct, frozen=True):
+    """How large is it? For the writer, which has asked so often, with everything up to this."""
+
+    asked: tuple[Evicted, ...]
+    commit_id: CommitId
+
+
+class Prepare(msgspec.Struct, frozen=True):
+    """Make the server's own index, if it is not there; are all documents in it?"""
+
+
+Upkeep = Inspect | Check | Snapshot | Settle | Save | Measure | Weigh | Prepare
+"""What is not of recovery or writing."""
+
+Purpose = Recall | Survey | Clear | Write | Upkeep
 
 _LONG: Final = (Clear, Save)
 

@@ -24,6 +24,7 @@ from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
     Committed,
+    Evicted,
     RedisDown,
     RedisStatusAsk,
     RedisUp,
@@ -80,6 +81,7 @@ class Core:
     def _opened(self, link: str) -> None:
         if link == WRITER_PROJECTOR:
             self._standing.writer_opened()
+            self._pipeline.trimming.forget()
         elif link == PROJECTOR_GATEWAY:
             self._standing.tell_gateway()
 
@@ -87,6 +89,8 @@ class Core:
         match message:
             case Committed():
                 self._pipeline.committed(message)
+            case Evicted():
+                self._pipeline.evicted(message)
             case WriterHello():
                 self._pipeline.greeted(message)
             case RedisStatusAsk(ref):

@@ -19,7 +19,14 @@ from agentbus.projector.events import Connect, Connected, Disconnect, Disconnect
 from agentbus.projector.outbox import Outbox
 from agentbus.projector.server import Loading, Server, Unfit
 from agentbus.wire.error_codes import to_failure
-from agentbus.wire.links import CONTROL, PROJECTOR_GATEWAY, RedisStatus, RedisUnfit, RedisUp
+from agentbus.wire.links import (
+    CONTROL,
+    PROJECTOR_GATEWAY,
+    RedisStatus,
+    RedisUnfit,
+    RedisUp,
+    SearchBackend,
+)
 
 CONNECT: Final = "connect"
 INSPECT: Final = "inspect"
@@ -52,6 +59,11 @@ class Endpoint:
         self._known = _NOBODY
         self._dataset_bytes = 0
         self.is_fit = False
+
+    @property
+    def search(self) -> str:
+        """What answers searches with this server: `query_engine` or `fts5`."""
+        return self._known.search
 
     @property
     def socket_path(self) -> str | None:
@@ -165,6 +177,7 @@ class Endpoint:
                 self._known = verdict
                 self._failures = 0
                 self.is_fit = True
+                self._out.send(CONTROL, SearchBackend(verdict.search == "fts5"))
                 self._on_fit()
 
     def _give_up(self, up: RedisUp, fatal: bool, error: RedisIncompatible) -> None:

@@ -4,6 +4,10 @@ Writes are pipelined, `IN_FLIGHT` transactions deep, and each names the mark tha
 leaves behind. So a transaction that failed, or a server that somebody changed, is seen in the reply
 to the next write or check; then everything in flight is disowned (its round is over) and the server
 is cleared behind it, on the same connection.
+
+A successor of this process that was killed before such a reply sees by counting that entries are
+missing, but not that a memory's content is an old one. So what changes contents travels alone:
+behind it nothing moves the mark before it is known to be in.
 """
 
 from __future__ import annotations
@@ -12,49 +16,52 @@ from collections.abc import Iterator
 from typing import Final, assert_never
 
 from agentbus.errors import AgentbusError, Unavailable
-from agentbus.mirror import read, write
-from agentbus.mirror.resp import Command, Refused, Reply
+from agentbus.mirror import survey, write
+from agentbus.mirror.resp import Command, Reply
 from agentbus.mirror.write import Mark
 from agentbus.model.ids import CommitId
-from agentbus.projector import recover, server
+from agentbus.projector import checks, index, recover
+from agentbus.projector.checks import Checks
 from agentbus.projector.conversation import (
     Check,
     Clear,
     Inspect,
     Measure,
     Pending,
+    Prepare,
     Purpose,
     Recall,
     Save,
     Settle,
     Snapshot,
     Survey,
+    Upkeep,
+    Weigh,
     Write,
 )
 from agentbus.projector.ending import Ending
 from agentbus.projector.endpoint import Endpoint
+from agentbus.projector.index import Index
+from agentbus.projector.live import Live
 from agentbus.projector.outbox import Outbox
 from agentbus.projector.ports import Source
-from agentbus.projector.project import Backlog
-from agentbus.projector.recover import Step
-from agentbus.projector.server import Snapshots
+from agentbus.projector.recover import Purged, Step
 from agentbus.projector.standing import Standing
 from agentbus.projector.states import LIVE, RECOVERING, State
-from agentbus.wire.links import Committed, Stop, WriterHello
+from agentbus.projector.trimming import Trimming
+from agentbus.wire.links import Committed, Evicted, Stop, WriterHello
 
 IN_FLIGHT: Final = 2
 SURVEY_CHANNELS: Final = 64
 """Channels asked about in one request; two whole messages come back for each."""
 
-CHECK_SECONDS: Final = 2.0
 SOURCE_SECONDS: Final = 1.0
 REBUILD_SECONDS: Final = (0.0, 1.0, 2.0, 5.0, 10.0, 30.0)
 """Before the first, second ... clearing in a row that did not lead to ready."""
 
 BEGIN: Final = "begin"
 CLEAR: Final = "clear"
-CHECK: Final = "check"
-ALARMS: Final = (BEGIN, CLEAR, CHECK)
+ALARMS: Final = (BEGIN, CLEAR, checks.CHECK, index.INDEX)
 
 
 class Pipeline:
@@ -64,13 +71,17 @@ class Pipeline:
         self._out = out
         self._source = source
         self._standing = standing
-        self.endpoint = Endpoint(out, self._begin, self._lost)
+        self.endpoint = Endpoint(out, self._connected, self._lost)
         self.ending = Ending(out, self._ask)
-        self._backlog = Backlog()
-        self._snapshots = Snapshots()
+        self._index = Index(out, self._ask, standing.searchable)
+        self.trimming = Trimming(out, self._ask, standing.tops, self._index)
+        self._live = Live(self.trimming, standing.tops)
+        self._checks = Checks(out, self._ask)
         self._hello: WriterHello | None = None
         self._mark: Mark | None = None  # what Redis holds when all in flight is done
         self._steps: Iterator[Step] | None = None
+        self._held: Step | None = None  # changes contents: waits until nothing is in flight
+        self._alone = False  # what is in flight changes contents
         self._round = 0
         self._in_flight = 0
         self._clearings = 0
@@ -87,8 +98,10 @@ class Pipeline:
             self._begin()
         elif alarm == CLEAR:
             self._clear()
-        else:
-            self._check()
+        elif alarm == index.INDEX:
+            self._index.prepare()
+        elif self.state is State.READY and self._mark is not None:
+            self._checks.look(self._mark)
 
     # ---- the writer
 
@@ -107,11 +120,21 @@ class Pipeline:
             self._begin()
         elif self._mark is not None and self._mark.commit_id != hello.commit_id:
             self._missed(self._mark)
+        else:  # what it evicted and could not tell
+            self._live.evicted(self._source.boundaries())
+            self.fill()
 
     def committed(self, committed: Committed) -> None:
         """Written at the next `fill`; while recovering the database is read, which has it."""
-        if self.state in LIVE and not self._backlog.add(committed) and self._mark is not None:
+        if self.state in LIVE and not self._live.committed(committed) and self._mark is not None:
             self._missed(self._mark)
+
+    def evicted(self, evicted: Evicted) -> None:
+        """Trimmed, and measured, at the next `fill`; while recovering the database says where
+        channels begin, and it is measured afterwards."""
+        self.trimming.owe(evicted)
+        if self.state in LIVE:
+            self._live.evicted(evicted.boundaries, evicted)
 
     def _missed(self, mark: Mark) -> None:
         """Commits were not heard of: the database has them, behind what is in flight."""
@@ -150,8 +173,15 @@ class Pipeline:
         self._in_flight = 0
         self._mark = None
         self._steps = None
-        for alarm in (BEGIN, CLEAR, CHECK):
+        self._held = None
+        self._alone = False
+        for alarm in ALARMS:
             self._out.silence(alarm)
+
+    def _connected(self) -> None:
+        """A fit server, maybe another one."""
+        self._index.use(self.endpoint.search)
+        self._begin()
 
     def _begin(self) -> None:
         """Asks what Redis holds, once there are a server and a writer."""
@@ -165,30 +195,32 @@ class Pipeline:
 
     def _recalled(self, reply: Reply) -> None:
         mark = write.recalled(reply)
-        reason = recover.doubt(mark, self._source.head())
+        reason = recover.doubt(mark, self._source.head(), self._index.name)
         if mark is None or mark.commit_id is None or reason is not None:
             self._rebuild(reason or "Redis is empty")
             return
         self._standing.recalled(mark.commit_id)
         self._standing.become(State.CATCHING_UP, "catching up")
+        self._index.prepare()
         self._survey(mark.commit_id)
         self._catch_up(mark)
 
     def _survey(self, commit_id: CommitId) -> None:
-        channels = self._source.channels()
-        self._standing.tops.start(channels)
+        channels = self._source.channel_infos()
+        self._standing.tops.start(channel.id for channel in channels)
         for first in range(0, len(channels), SURVEY_CHANNELS):
             asked = channels[first : first + SURVEY_CHANNELS]
-            commands = [command for channel in asked for command in read.survey(channel)]
+            commands = [command for channel in asked for command in survey.commands(channel.id)]
             self._ask(commands, Survey(asked, commit_id))
 
-    def _surveyed(self, survey: Survey, replies: list[Reply]) -> None:
-        size = read.SURVEY_COMMANDS
+    def _surveyed(self, asked: Survey, replies: list[Reply]) -> None:
+        size = survey.COMMANDS
         try:
-            for number, channel in enumerate(survey.channels):
-                top = read.surveyed(channel, replies[number * size : (number + 1) * size])
-                if not recover.is_whole(self._source, top, survey.commit_id):
-                    self._rebuild(f"the stream of channel {channel} is not what was written")
+            for number, channel in enumerate(asked.channels):
+                found = survey.read(replies[number * size : (number + 1) * size])
+                top = recover.verified(self._source, channel, found, asked.commit_id)
+                if top is None:
+                    self._rebuild(f"the stream of channel {channel.id} is not what was written")
                     return
                 self._standing.tops.found(top)
         except Unavailable as error:
@@ -197,6 +229,7 @@ class Pipeline:
     def _catch_up(self, mark: Mark) -> None:
         assert mark.commit_id is not None
         self._mark = mark
+        self._held = None
         self._steps = recover.catch_up(self._source, mark, mark.commit_id)
         self.fill()
 
@@ -217,33 +250,46 @@ class Pipeline:
 
     def _clear(self) -> None:
         head = self._source.head()
-        self._standing.cleared(self._source.channels())
-        self._mark = recover.mark_of(head).rebuilding(0)
+        self._standing.cleared([channel.id for channel in self._source.channel_infos()])
+        target = recover.mark_of(head, self._index.name)
+        self._mark = target.rebuilding(0)
         self._ask(write.clear(self._mark), Clear())
-        self._steps = recover.rebuild(self._source, head)
+        self._index.cleared()
+        self._steps = recover.rebuild(self._source, target, head.commit_id)
         self.fill()
 
     def _recovered(self, mark: Mark) -> None:
         """Every step was taken; the database may have gone on meanwhile."""
         head = self._source.head()
-        if mark == recover.mark_of(head):
-            self._current(mark.commit_id)
-        elif recover.doubt(mark, head) is None:
-            self._catch_up(mark)
+        if mark != recover.mark_of(head, self._index.name):
+            if recover.doubt(mark, head, self._index.name) is None:
+                self._catch_up(mark)
+            else:
+                self._rebuild("the database is another one now")
+        elif self.state is State.STOPPING:
+            self.ending.current()
         else:
-            self._rebuild("the database is another one now")
+            self._trim_to_database(mark)
+
+    def _trim_to_database(self, mark: Mark) -> None:
+        """What was evicted while nobody told us goes before anything is served."""
+        boundaries = self._source.boundaries()
+        if self._standing.tops.below(boundaries):
+            self._steps = self.trimming.steps(boundaries, mark)
+            self.fill()
+        else:
+            self._standing.tops.bounded(boundaries)
+            self._current(mark.commit_id)
 
     def _current(self, commit_id: CommitId | None) -> None:
         """Redis equals the database."""
-        self._steps = None
-        if self.state is State.STOPPING:
-            self.ending.current()
-            return
         assert commit_id is not None
+        self._steps = None
         self._clearings = 0
-        self._backlog.start(commit_id)
+        self._live.start(commit_id)
         self._standing.become(State.READY)
-        self._out.alarm(CHECK, CHECK_SECONDS)
+        self._checks.begin()
+        self.trimming.weigh(commit_id)
 
     # ---- writing
 
@@ -253,15 +299,28 @@ class Pipeline:
 
     def fill(self) -> None:
         """Writes as much as may be in flight, of what recovery or the writer have."""
+        try:
+            self._write_on()
+        except Purged as error:
+            self._rebuild(str(error))
+            return
         mark = self._mark
-        while mark is not None and self._in_flight < IN_FLIGHT:
-            step = self._next_step(mark)
-            if step is None:
-                break
-            self._ask(write.batch(mark, step.after, step.rows), Write(mark, step))
-            mark = self._mark = step.after
         if mark is not None and not self._in_flight and self._is_to_compare():
             self._recovered(mark)
+
+    def _write_on(self) -> None:
+        while self._mark is not None and self._in_flight < IN_FLIGHT and not self._alone:
+            step = self._next_step(self._mark)
+            if step is None:
+                return
+            alone = not step.changes.only_adds
+            if alone and self._in_flight:
+                self._held = step
+                return
+            documents = [*step.removals, *self._index.documents(step.changes)]
+            commands = write.batch(self._mark, step.after, step.changes, documents)
+            self._ask(commands, Write(self._mark, step))
+            self._mark, self._alone = step.after, alone
 
     def _is_to_compare(self) -> bool:
         """Whether, with nothing left to write, the database is to be asked if that is all."""
@@ -270,10 +329,12 @@ class Pipeline:
         )
 
     def _next_step(self, mark: Mark) -> Step | None:
+        held, self._held = self._held, None
+        if held is not None:
+            return held
         if self._steps is not None:
             return next(self._steps, None)
-        merged = self._backlog.merge() if self.state in LIVE else None
-        return None if merged is None else Step(merged.rows, mark.at(merged.commit_id))
+        return self._live.next(mark, idle=not self._in_flight) if self.state in LIVE else None
 
     def replied(self, pending: Pending, replies: list[Reply]) -> None:
         """What Redis said to a request of ours."""
@@ -283,23 +344,32 @@ class Pipeline:
         match pending.purpose:
             case Write(before, step):
                 self._wrote(before, step, replies)
-            case Check(mark):
-                self._checked(mark, replies)
             case Recall():
                 self._recalled(replies[0])
             case Survey():
                 self._surveyed(pending.purpose, replies)
             case Clear():
                 self._cleared(replies)
+            case _:
+                self._upkept(pending.purpose, replies)
+        self.fill()
+
+    def _upkept(self, purpose: Upkeep, replies: list[Reply]) -> None:
+        match purpose:
+            case Check(mark):
+                self._checked(mark, replies)
+            case Weigh():
+                self.trimming.weighed(purpose, replies[0])
+            case Prepare():
+                self._index.prepared(replies)
             case Snapshot():
-                self._snapshot_begun(replies[0])
+                self._checks.snapshot_begun(replies[0])
             case Settle() | Save():
-                self.ending.replied(pending.purpose, replies[0])
+                self.ending.replied(purpose, replies[0])
             case Inspect() | Measure():
                 pass  # the endpoint's own
             case _:
-                assert_never(pending.purpose)
-        self.fill()
+                assert_never(purpose)
 
     def _cleared(self, replies: list[Reply]) -> None:
         reason = write.refusal(replies, None)
@@ -307,34 +377,21 @@ class Pipeline:
             self._rebuild(reason)
 
     def _wrote(self, before: Mark, step: Step, replies: list[Reply]) -> None:
+        self._alone = False
         reason = write.refusal(replies, before)
-        if reason is None:
-            self._standing.wrote(step.rows, step.after)
-        else:
+        if reason is not None:
             self._rebuild(reason)
-
-    # ---- checks and snapshots
-
-    def _check(self) -> None:
-        if self.state is State.READY and self._mark is not None:
-            self._out.alarm(CHECK, CHECK_SECONDS)
-            self._ask([write.RECALL, server.PERSISTENCE], Check(self._mark))
+        elif step.after == before:
+            self._standing.trimmed(step.changes)
+            if step.asked is not None and before.commit_id is not None:
+                self.trimming.weigh(before.commit_id, step.asked)
+        else:
+            self._standing.wrote(step.changes, step.after)
 
     def _checked(self, mark: Mark, replies: list[Reply]) -> None:
-        if write.recalled(replies[0]) != mark:
-            self._rebuild("the contents of Redis were changed by somebody else")
-            return
-        facts = server.persistence(replies[1])
-        if facts is None:
-            return
-        if facts.failed and not self._snapshots.failed:
-            self._out.note("warn", "snapshot_failed", hint="see the log of Redis; is a disk full?")
-        if self._snapshots.is_due(facts, self._out.now):
-            self._ask([(b"BGSAVE",)], Snapshot())
-
-    def _snapshot_begun(self, reply: Reply) -> None:
-        if isinstance(reply, Refused):
-            self._out.note("warn", "snapshot_refused", text=reply.brief)
+        reason = self._checks.looked(mark, replies)
+        if reason is not None:
+            self._rebuild(reason)
 
     def stop(self, stop: Stop) -> None:
         """The last commits, a snapshot, the end; without delay where Redis isn't current anyway."""

@@ -16,17 +16,23 @@ NEEDED: Final = (
     b"BGSAVE",
     b"EXEC",
     b"FLUSHALL",
+    b"HDEL",
+    b"HGET",
+    b"HLEN",
     b"HMGET",
     b"HSET",
     b"INFO",
     b"MULTI",
     b"SAVE",
     b"XADD",
+    b"XDEL",
     b"XLEN",
     b"XRANGE",
     b"XREVRANGE",
+    b"XTRIM",
 )
-QUERY_ENGINE: Final = (b"FT.CREATE", b"FT.SEARCH")
+QUERY_ENGINE: Final = (b"FT.AGGREGATE", b"FT.CONFIG", b"FT.CREATE", b"FT.INFO", b"FT.SEARCH")
+"""Modules that have only some of these cannot do what `search.query_engine` asks."""
 
 QUESTIONS: Final[list[Command]] = [
     (b"INFO", b"server"),
@@ -41,7 +47,7 @@ MEMORY: Final[Command] = (b"INFO", b"memory")
 
 
 class Server(msgspec.Struct, frozen=True):
-    """A server that is ours and fit."""
+    """A server that is ours and fit. `search` is `query_engine` where it has one, else `fts5`."""
 
     flavour: str
     version: str

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from agentbus.mirror.write import Mark
+from agentbus.mirror.write import Changes, Mark
 from agentbus.model.ids import ChannelId, CommitId
 from agentbus.projector import states
 from agentbus.projector.outbox import Outbox
-from agentbus.projector.project import Tops
 from agentbus.projector.states import LIVE, State
+from agentbus.projector.tops import Tops
 from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
     Applied,
     Projection,
     Readiness,
-    RowInserted,
+    Trimmed,
     Visible,
     VisibleMessage,
 )
@@ -35,6 +35,7 @@ class Standing:
         self.applied = CommitId(0)
         self.rebuilds = 0
         self.socket_path: str | None = None
+        self.search = ""
         self.tops = Tops()
 
     def become(self, state: State, reason: str = "") -> None:
@@ -84,7 +85,8 @@ class Standing:
                 self.rebuilds,
                 self.applied,
                 self.socket_path,
-                self.tops.list() if ready else [],
+                self.tops.all() if ready else [],
+                self.search,
             ),
         )
 
@@ -101,17 +103,30 @@ class Standing:
         self.applied = CommitId(0)
         self.tops.start(channels)
 
-    def wrote(self, rows: list[RowInserted], after: Mark) -> None:
-        """Redis has carried out a step."""
-        self.tops.add(rows)
+    def searchable(self, search: str) -> None:
+        """Which index answers searches; empty while none does."""
+        if search != self.search:
+            self.search = search
+            self.tell_gateway()
+
+    def trimmed(self, changes: Changes) -> None:
+        """Redis has given up what is below these boundaries, if there are any."""
+        self.tops.changed(changes)
+        if changes.boundaries and self.state in LIVE:
+            channels = [boundary.channel_id for boundary in changes.boundaries]
+            self._out.send(PROJECTOR_GATEWAY, Trimmed(self.tops.of(channels)))
+
+    def wrote(self, changes: Changes, after: Mark) -> None:
+        """Redis has carried out what led to this mark."""
+        self.tops.changed(changes)
         commit_id = after.commit_id
         if commit_id is None:
             return
         self.applied = commit_id
         if self.state in LIVE:
             messages = [
-                VisibleMessage(row.channel_id, row.seq, row.session_id, row.envelope)
-                for row in rows
+                VisibleMessage(row.channel_id, row.seq, row.session_id, row.envelope, row.memory_id)
+                for row in changes.added
             ]
             self._out.send(PROJECTOR_GATEWAY, Visible(commit_id, messages))
         self._out.send(WRITER_PROJECTOR, Applied(commit_id))

@@ -678,7 +678,11 @@ ProjectorToWriter = Readiness | Applied | Measured
 
 class ChannelTop(msgspec.Struct, frozen=True, array_like=True):
     """What the projection holds of a channel: `count` entries, the oldest and newest position
-    (0 and 0 where empty), and `sent_at` of the newest (empty string where none)."""
+    (0 and 0 where empty), and `sent_at` of the newest (empty string where none).
+
+    Where retention has removed all, `oldest` is past the last there was, which is `top`. Of a
+    memory channel `oldest` may be too low and `top` too high by memories that were deleted.
+    """
 
     channel_id: ChannelId
     count: int
@@ -693,7 +697,8 @@ class Projection(Frame, frozen=True, tag=1):
     `rebuilds` counts clear-and-rebuilds within `boot` (a token of the projector process): where
     either differs from what the gateway saw last with `rebuilds` above 0, a new epoch begins.
     `channels` is complete when `ready`; the gateway takes its `top`s from it. `socket_path` is
-    where to read the streams, None while there is no server.
+    where to read the streams, None while there is no server. `search` is `query_engine`, `fts5`
+    (the indexer has the index), or empty while the server's own index is still being made.
     """
 
     boot: str
@@ -703,6 +708,7 @@ class Projection(Frame, frozen=True, tag=1):
     commit_id: CommitId
     socket_path: str | None
     channels: list[ChannelTop]
+    search: str = "fts5"
 
 
 class VisibleMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -716,7 +722,8 @@ class VisibleMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Visible(Frame, frozen=True, tag=2):
-    """Everything up to `commit_id` is in Redis; these are its messages, in stream order."""
+    """Everything up to `commit_id` is in Redis; these are its messages, in stream order. Of
+    memories only creations are messages, with the newest content that came along."""
 
     commit_id: CommitId
     messages: list[VisibleMessage]

@@ -30,6 +30,10 @@ class ModelRedis:
         self.missing: set[bytes] = set()
         self.loading = False
         self.out_of_memory = False
+        self.query_engine = False
+        """Whether it has `FT.*`: an index that is made and complete at once, and never searched."""
+        self.indexing = False
+        self.has_index = False
         self.changes = 0
         self.saves = 0
         self.saving = False
@@ -38,12 +42,16 @@ class ModelRedis:
         self.hashes: dict[bytes, dict[bytes, bytes]] = {}
         self.streams: dict[bytes, Stream] = {}
         self._tops: dict[bytes, int] = {}
-        self._saved: tuple[object, object, object] = ({}, {}, {})
+        self._saved: tuple[object, ...] = ({}, {}, {}, False)
         self._commands: dict[bytes, Callable[[Command], Reply]] = {
             b"BGSAVE": self._save,
             b"COMMAND": self._command,
             b"CONFIG": lambda _: [b"maxmemory-policy", self.policy],
+            b"DEL": self._del,
             b"FLUSHALL": self._flushall,
+            b"HDEL": self._hdel,
+            b"HGET": lambda command: self.hashes.get(command[1], {}).get(command[2]),
+            b"HLEN": lambda command: len(self.hashes.get(command[1], {})),
             b"HMGET": lambda command: [
                 self.hashes.get(command[1], {}).get(field) for field in command[2:]
             ],
@@ -52,9 +60,18 @@ class ModelRedis:
             b"PING": lambda _: b"PONG",
             b"SAVE": self._save,
             b"XADD": self._xadd,
+            b"XDEL": self._xdel,
             b"XLEN": lambda command: len(self.streams.get(command[1], {})),
             b"XRANGE": self._xrange,
             b"XREVRANGE": self._xrange,
+            b"XTRIM": self._xtrim,
+        }
+        self._engine: dict[bytes, Callable[[Command], Reply]] = {
+            b"FT.AGGREGATE": lambda _: [0],
+            b"FT.CONFIG": lambda _: b"OK",
+            b"FT.CREATE": self._create_index,
+            b"FT.INFO": self._index_info,
+            b"FT.SEARCH": lambda _: [0],
         }
 
     def connect(self) -> Session:
@@ -64,13 +81,14 @@ class ModelRedis:
     def restart(self, pid: int) -> None:
         """Killed and started again, as another process, from its snapshot."""
         self.pid = pid
-        self.hashes, self.streams, self._tops = copy.deepcopy(self._saved)  # type: ignore[assignment]
+        saved = copy.deepcopy(self._saved)
+        self.hashes, self.streams, self._tops, self.has_index = saved  # type: ignore[assignment]
         self.changes = 0
         self.saving = False
 
     def forget_snapshot(self) -> None:
         """The next restart begins with nothing."""
-        self._saved = ({}, {}, {})
+        self._saved = ({}, {}, {}, False)
 
     def refuse(self, name: bytes, text: str = "ERR refused by the test", skip: int = 0) -> None:
         """The command of this name is refused once, after so many that are carried out."""
@@ -88,10 +106,13 @@ class ModelRedis:
             refusal = waiting.pop(0)
             if refusal.text:
                 return refusal
-        handler = self._commands.get(name)
+        handler = self._known().get(name)
         if handler is None or name in self.missing:
             return Refused(f"ERR unknown command '{name.decode()}'")
         return handler(command)
+
+    def _known(self) -> dict[bytes, Callable[[Command], Reply]]:
+        return self._commands | self._engine if self.query_engine else self._commands
 
     def refuses_queued(self, command: Command) -> Refused | None:
         """What is refused before it is even queued in a transaction."""
@@ -122,16 +143,39 @@ class ModelRedis:
 
     def _size(self) -> int:
         entries = (fields for stream in self.streams.values() for fields in stream.values())
-        return sum(len(part) for fields in entries for part in fields)
+        size = sum(len(part) for fields in entries for part in fields)
+        contents = (pair for fields in self.hashes.values() for pair in fields.items())
+        return size + sum(len(field) + len(value) for field, value in contents)
 
     def _command(self, command: Command) -> Reply:
-        known = [*self._commands, b"MULTI", b"EXEC"]
+        known = [*self._known(), b"MULTI", b"EXEC"]
         return [
             [name.lower(), -1] if name in known and name not in self.missing else None
             for name in command[2:]
         ]
 
+    def _create_index(self, _: Command) -> Reply:
+        if self.has_index:
+            return Refused("Index already exists")
+        self.has_index = True
+        return b"OK"
+
+    def _index_info(self, _: Command) -> Reply:
+        if not self.has_index:
+            return Refused("Unknown index name")
+        return [b"indexing", b"%d" % self.indexing]
+
+    def _del(self, command: Command) -> int:
+        found = [key for key in command[1:] if key in self.hashes or key in self.streams]
+        for key in found:
+            self.hashes.pop(key, None)
+            self.streams.pop(key, None)
+            self._tops.pop(key, None)
+        self.changes += len(found)
+        return len(found)
+
     def _flushall(self, _: Command) -> bytes:
+        self.has_index = False
         self.hashes.clear()
         self.streams.clear()
         self._tops.clear()
@@ -139,7 +183,7 @@ class ModelRedis:
         return b"OK"
 
     def _save(self, _: Command) -> bytes:
-        self._saved = copy.deepcopy((self.hashes, self.streams, self._tops))
+        self._saved = copy.deepcopy((self.hashes, self.streams, self._tops, self.has_index))
         self.changes = 0
         self.saves += 1
         return b"OK"
@@ -151,6 +195,32 @@ class ModelRedis:
         fields.update(pairs)
         self.changes += len(pairs)
         return added
+
+    def _hdel(self, command: Command) -> int:
+        fields = self.hashes.get(command[1], {})
+        found = [field for field in command[2:] if fields.pop(field, None) is not None]
+        if not fields:
+            self.hashes.pop(command[1], None)
+        self.changes += len(found)
+        return len(found)
+
+    def _xdel(self, command: Command) -> int:
+        stream = self.streams.get(command[1], {})
+        seqs = [int(identity.removesuffix(b"-0")) for identity in command[2:]]
+        found = [seq for seq in seqs if stream.pop(seq, None) is not None]
+        self.changes += len(found)
+        return len(found)
+
+    def _xtrim(self, command: Command) -> int:
+        _, key, strategy, exactly, identity = command
+        assert (strategy, exactly) == (b"MINID", b"=")
+        stream = self.streams.get(key, {})
+        oldest = int(identity.removesuffix(b"-0"))
+        gone = [seq for seq in stream if seq < oldest]
+        for seq in gone:
+            del stream[seq]
+        self.changes += len(gone)
+        return len(gone)
 
     def _xadd(self, command: Command) -> Reply:
         _, key, identity, *fields = command
@@ -165,13 +235,14 @@ class ModelRedis:
         return identity
 
     def _xrange(self, command: Command) -> Reply:
-        name, key, start, end, _, count = command
+        name, key, start, end, *limit = command
         reverse = name == b"XREVRANGE"
         low, high = (end, start) if reverse else (start, end)
         first, last = _edge(low, 1), _edge(high, -1)
         stream = self.streams.get(key, {})
         found = [seq for seq in stream if first <= seq <= last]
-        chosen = (found[::-1] if reverse else found)[: int(count)]
+        count = int(limit[1]) if limit else len(found)
+        chosen = (found[::-1] if reverse else found)[:count]
         return [[b"%d-0" % seq, stream[seq]] for seq in chosen]
 
 

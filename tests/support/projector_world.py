@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections import deque
 from typing import Any
 
-import msgspec
-
 from agentbus.mirror import keys
-from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
 from agentbus.model.ports import Instant
 from agentbus.projector.core import Core
 from agentbus.projector.events import (
@@ -22,109 +19,21 @@ from agentbus.projector.events import (
     Replied,
 )
 from agentbus.projector.states import State
-from agentbus.store.read import Chunk, Head
 from agentbus.wire.events import Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.links import (
     CONTROL,
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
-    Committed,
+    Boundary,
+    Evicted,
     Projection,
     RedisUp,
-    RowInserted,
     WriterHello,
 )
+from tests.support.memory_source import MemorySource
 from tests.support.model_redis import ModelRedis, Session
 
 SOCKET = "/tmp/model.sock"
-
-
-def envelope(text: str) -> bytes:
-    """As much of one as the projector looks at."""
-    return msgspec.json.encode({"content": text, "sent_at": f"2026-11-30T16:40:27.{len(text):03}Z"})
-
-
-class MemorySource:
-    """The database: commits in order, each with its rows."""
-
-    def __init__(self) -> None:
-        self.instance = "bus-1"
-        self.schema = 1
-        self.purge_floor = CommitId(0)
-        self.commits: list[list[RowInserted]] = []
-        self.empty_channels: list[ChannelId] = []
-        self.error: Exception | None = None
-        self.opened = 0
-        self.closed = False
-
-    @property
-    def newest(self) -> CommitId:
-        """Number of the last commit."""
-        return CommitId(len(self.commits))
-
-    def commit(self, *channels: int, text: str = "x", session: int = 7) -> Committed:
-        """One message in each of these channels, as the writer would tell of it."""
-        rows: list[RowInserted] = []
-        for channel in map(ChannelId, channels):
-            there = [row for rows_ in (*self.commits, rows) for row in rows_]
-            seq = Seq(1 + max((row.seq for row in there if row.channel_id == channel), default=0))
-            rows.append(RowInserted(channel, seq, SessionId(session), envelope(text)))
-        self.commits.append(rows)
-        return Committed(CommitId(self.newest - 1), self.newest, rows)
-
-    def expected(self) -> dict[bytes, list[tuple[int, bytes]]]:
-        """What the streams must hold."""
-        streams: dict[bytes, list[tuple[int, bytes]]] = {}
-        for rows in self.commits:
-            for row in rows:
-                key = keys.stream(row.channel_id)
-                streams.setdefault(key, []).append((row.seq, row.envelope))
-        return streams
-
-    def reopen(self) -> None:
-        """Counts."""
-        self.opened += 1
-
-    def close(self) -> None:
-        """Remembers."""
-        self.closed = True
-
-    def head(self) -> Head:
-        """As `Source`."""
-        self._fail()
-        return Head(self.instance, self.schema, self.newest, self.purge_floor)
-
-    def rows_after(self, commit_id: CommitId, limit_rows: int, limit_bytes: int) -> Chunk | None:
-        """As `Source`."""
-        self._fail()
-        if commit_id >= self.newest:
-            return None
-        rows: list[RowInserted] = []
-        for number, added in enumerate(self.commits[commit_id:], start=commit_id):
-            if rows and len(rows) + len(added) > limit_rows:
-                return Chunk(rows, CommitId(number))
-            rows = [*rows, *added]
-        return Chunk(rows, self.newest)
-
-    def channels(self) -> list[ChannelId]:
-        """As `Source`."""
-        self._fail()
-        found = {row.channel_id for rows in self.commits for row in rows}
-        return sorted(found.union(self.empty_channels))
-
-    def channel_rows(
-        self, channel: ChannelId, position: Seq, up_to: CommitId, limit_rows: int, limit_bytes: int
-    ) -> list[RowInserted]:
-        """As `Source`."""
-        self._fail()
-        rows = (row for rows in self.commits[:up_to] for row in rows)
-        return [row for row in rows if row.channel_id == channel and row.seq > position][
-            :limit_rows
-        ]
-
-    def _fail(self) -> None:
-        if self.error is not None:
-            raise self.error
 
 
 class World:
@@ -179,6 +88,10 @@ class World:
     def commit(self, *channels: int, text: str = "x") -> None:
         """The writer commits and tells."""
         self.receive(WRITER_PROJECTOR, self.source.commit(*channels, text=text))
+
+    def evict(self, *boundaries: Boundary, round_number: int = 1) -> None:
+        """The writer has deleted what is below them, and tells."""
+        self.receive(WRITER_PROJECTOR, Evicted(round_number, list(boundaries)))
 
     def receive(self, link: str, *messages: Any) -> None:
         """These messages, in one turn."""
@@ -239,11 +152,39 @@ class World:
         return [message for _, message in self.sent if type(message) is kind]
 
     def is_mirrored(self) -> bool:
-        """Whether the streams are equal to the database."""
-        expected = self.source.expected()
-        found = {key: self.redis.envelopes(key) for key in self.redis.streams}
+        """Whether Redis is equal to the database."""
+        found = {key: self._held(key) for key, stream in self.redis.streams.items() if stream}
         mark = self.redis.hashes.get(keys.META, {}).get(keys.COMMIT)
-        return found == expected and mark == b"%d" % self.source.newest
+        expected = self.source.expected()
+        return (
+            found == expected
+            and mark == b"%d" % self.source.newest
+            and self._others() == self._expected_others()
+        )
+
+    def _held(self, key: bytes) -> list[tuple[int, bytes | None]]:
+        """Positions and contents of a stream."""
+        contents = self.redis.hashes.get(key.replace(b"s:", b"m:"), {})
+        return [
+            (seq, contents.get(fields[1]) if fields[0] == keys.MEMORY else fields[1])
+            for seq, fields in self.redis.streams[key].items()
+        ]
+
+    def _others(self) -> set[bytes]:
+        """Memories with contents, and documents."""
+        hashes = self.redis.hashes
+        memories = {name for key in hashes if key.startswith(b"m:") for name in hashes[key]}
+        return memories | {key for key in hashes if key.startswith(b"d:")}
+
+    def _expected_others(self) -> set[bytes]:
+        memories = {name.encode() for name in self.source.current()}
+        if not self.redis.query_engine:
+            return memories
+        return memories | {
+            b"d:%b:%d" % (key[2:], seq)
+            for key, found in self.source.expected().items()
+            for seq, _ in found
+        }
 
     # ---- effects
 

@@ -9,14 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbus.errors import Unavailable
-from agentbus.mirror import read
-from agentbus.mirror.read import Page, Reading
+from agentbus.mirror.read import Envelopes, Page, Reading
 from agentbus.mirror.resp import Command, Refused, Reply
 from agentbus.model.ids import ChannelId, Seq
 from tests.support.model_redis import ModelRedis, Session
 
 CHANNEL = ChannelId(1)
-SENT = b'{"sent_at":"2026-11-30T16:40:27.123Z"}'
 
 
 def stream(sizes: list[int], first: int = 1) -> Session:
@@ -134,21 +132,77 @@ def test_a_refused_read_is_unavailable() -> None:
         after(redis.connect(), 0, 10, 100)
 
 
-def test_a_survey_tells_what_a_stream_holds() -> None:
-    session = stream([10, 10], first=4)
-    session.run((b"XADD", b"s:1", b"6-0", b"e", SENT, b"s", b"1"))
-    replies = session.run_all(read.survey(CHANNEL))
-    top = read.surveyed(CHANNEL, replies)
-    assert (top.count, top.oldest, top.top) == (3, 4, 6)
-    assert top.newest_at == "2026-11-30T16:40:27.123Z"
+# ---- memories
 
 
-def test_a_survey_of_nothing_is_all_zero() -> None:
-    replies = ModelRedis().connect().run_all(read.survey(CHANNEL))
-    top = read.surveyed(CHANNEL, replies)
-    assert (top.count, top.oldest, top.top, top.newest_at) == (0, 0, 0, "")
+def memories(sizes: list[int], gone: set[int]) -> tuple[ModelRedis, Session]:
+    """Some of which were deleted after the stream was read."""
+    redis = ModelRedis()
+    session = redis.connect()
+    for number, size in enumerate(sizes, start=1):
+        name = b"memory-%d" % number
+        session.run((b"XADD", b"s:1", b"%d-0" % number, b"m", name, b"s", b"%d" % (number % 3)))
+        if number not in gone:
+            session.run((b"HSET", b"m:1", name, b"y" * size))
+    return redis, session
 
 
-def test_a_refused_survey_is_unavailable() -> None:
+@given(
+    st.lists(st.integers(0, 400), max_size=120),
+    st.sets(st.integers(1, 120)),
+    st.integers(0, 130),
+    st.integers(1, 130),
+    st.integers(1, 20_000),
+)
+def test_memories_are_read_with_their_contents_and_deleted_ones_passed_over(
+    sizes: list[int], gone: set[int], position: int, count: int, max_bytes: int
+) -> None:
+    page = after(memories(sizes, gone)[1], position, count, max_bytes)
+    rest = [seq for seq in range(position + 1, len(sizes) + 1) if seq not in gone]
+    taken = bounded([sizes[seq - 1] for seq in rest], count, max_bytes)
+    assert seqs(page) == rest[:taken]
+    assert page.more == (taken < len(rest))
+    for entry in page.entries:
+        assert entry.memory_id == f"memory-{entry.seq}"
+        assert entry.envelope == b"y" * sizes[entry.seq - 1]
+        assert entry.session_id == entry.seq % 3
+
+
+def test_memories_are_read_backward_too() -> None:
+    page = before(memories([5] * 40, {40, 39, 20})[1], None, 20, 10_000)
+    assert seqs(page) == list(range(18, 20)) + list(range(21, 39))
+    assert page.more
+
+
+def test_a_channel_of_which_all_memories_were_deleted_is_empty() -> None:
+    page = after(memories([5] * 300, set(range(1, 301)))[1], 0, 10, 100)
+    assert (page.entries, page.more) == ([], False)
+
+
+def test_refused_contents_are_unavailable() -> None:
+    redis, session = memories([5], set())
+    redis.refuse(b"HMGET")
+    with pytest.raises(Unavailable, match="refused by the test"):
+        after(session, 0, 10, 100)
+
+
+# ---- single messages
+
+
+def test_a_message_is_found_by_its_position() -> None:
+    session = stream([10], first=4)
+    envelopes = Envelopes()
+    assert envelopes.read(session.run(envelopes.ask((CHANNEL, Seq(4)), None))) == b"x" * 10
+    assert envelopes.read(session.run(envelopes.ask((CHANNEL, Seq(5)), None))) is None
+
+
+def test_a_memory_is_found_by_its_id() -> None:
+    session = memories([10], set())[1]
+    envelopes = Envelopes()
+    assert envelopes.read(session.run(envelopes.ask((CHANNEL, Seq(1)), "memory-1"))) == b"y" * 10
+    assert envelopes.read(session.run(envelopes.ask((CHANNEL, Seq(1)), "memory-2"))) is None
+
+
+def test_a_refused_look_up_is_unavailable() -> None:
     with pytest.raises(Unavailable):
-        read.surveyed(CHANNEL, [Refused("LOADING"), [], []])
+        Envelopes().read(Refused("LOADING"))

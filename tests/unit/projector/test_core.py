@@ -26,8 +26,9 @@ from agentbus.wire.links import (
     Visible,
     WriterHello,
 )
+from tests.support.memory_source import MemorySource
 from tests.support.model_redis import ModelRedis
-from tests.support.projector_world import SOCKET, MemorySource, World
+from tests.support.projector_world import SOCKET, World
 
 
 def filled(*commits: tuple[int, ...]) -> MemorySource:
@@ -108,7 +109,7 @@ def test_what_was_caught_up_is_not_told_message_by_message() -> None:
     [
         (lambda world: setattr(world.source, "instance", "bus-2"), "another bus"),
         (lambda world: setattr(world.source, "schema", 2), "another version"),
-        (lambda world: world.source.commits.pop(), "ahead of the database"),
+        (lambda world: world.source.forget_last_commit(), "ahead of the database"),
         (lambda world: setattr(world.source, "purge_floor", 3), "older than what was purged"),
         (lambda world: world.redis.hashes.clear(), "Redis is empty"),
         (
@@ -266,7 +267,7 @@ def test_what_a_writer_committed_and_could_not_tell_is_caught_up() -> None:
 
 def test_a_writer_of_another_bus_makes_it_rebuild() -> None:
     world = World(filled((1,), (1,))).start()
-    world.source.instance, world.source.commits = "bus-2", [[]]
+    world.source.become("bus-2")
     world.source.commit(3)
     world.happen(Opened(WRITER_PROJECTOR))
     world.greet()
@@ -277,7 +278,7 @@ def test_a_writer_of_another_bus_makes_it_rebuild() -> None:
 
 def test_a_database_that_lost_its_newest_commits_makes_it_rebuild() -> None:
     world = World(filled((1,), (1,))).start()
-    world.source.commits.pop()
+    world.source.forget_last_commit()
     world.happen(Opened(WRITER_PROJECTOR))
     world.greet()
     world.settle()

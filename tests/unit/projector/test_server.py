@@ -53,11 +53,19 @@ def test_a_server_that_is_busy_with_its_snapshot_is_asked_again() -> None:
 
 def test_a_server_with_a_query_engine_says_so() -> None:
     redis = ModelRedis()
-    replies = redis.connect().run_all(server.QUESTIONS)
-    replies[2] = [*replies[2][:-2], [b"ft.create"], [b"ft.search"]]
-    verdict = server.examine(replies, UP)
+    redis.query_engine = True
+    verdict = examined(redis)
     assert isinstance(verdict, Server)
     assert verdict.search == "query_engine"
+
+
+def test_a_part_of_a_query_engine_is_none() -> None:
+    redis = ModelRedis()
+    redis.query_engine = True
+    redis.missing = {b"FT.AGGREGATE"}
+    verdict = examined(redis)
+    assert isinstance(verdict, Server)
+    assert verdict.search == "fts5"
 
 
 def changes(number: int, *, saving: bool = False) -> Persistence:
