@@ -17,9 +17,9 @@ from agentbus.indexer.core import Core
 from agentbus.indexer.keeper import State
 from agentbus.indexer.search import Searcher
 from agentbus.mirror import keys
-from agentbus.mirror.places import Envelopes
+from agentbus.mirror.read import Envelopes
 from agentbus.mirror.resp import Refused
-from agentbus.model.ids import ChannelId, CommitId, Seq
+from agentbus.model.ids import AttachmentId, ChannelId, CommitId, Seq
 from agentbus.model.ports import Instant
 from agentbus.search.document import document
 from agentbus.search.fts5.write import IndexWriter
@@ -33,6 +33,9 @@ from agentbus.wire.error_codes import from_failure
 from agentbus.wire.events import TurnEnded
 from agentbus.wire.links import (
     ChannelCreate,
+    MemoryDelete,
+    MemoryEdit,
+    Mutated,
     RowInserted,
     SearchAsk,
     SearchFilter,
@@ -45,8 +48,7 @@ from tests.support.writer_world import World
 
 
 class Bus:
-    """A bus that is written by the real writer; what that cannot do yet, or does by age, is done
-    to its file."""
+    """A bus that is written by the real writer; what that does by age is done to its file."""
 
     def __init__(self, directory: Path) -> None:
         self.world = World(directory)
@@ -93,54 +95,37 @@ class Bus:
         (row,) = self.world.rows("SELECT envelope FROM messages WHERE message_id = ?", message_id)
         return str(json.loads(row[0])["sent_at"])
 
-    # ---- what is done to the file
+    def _memory(self, message_id: str) -> str:
+        (row,) = self.world.rows("SELECT memory_id FROM messages WHERE message_id = ?", message_id)
+        return str(row[0])
 
-    def _change(self, *statements: tuple[str, tuple[Any, ...]]) -> None:
+    def delete(self, message_id: str) -> None:
+        """A memory is deleted."""
+        operation = f"m{next(self._numbers)}"
+        memory, attachment = self._memory(message_id), AttachmentId(self._attached("Sam"))
+        (answer,) = self.world.ask(
+            MemoryDelete(self.world.ref(), attachment, memory, operation, b"")
+        )
+        assert isinstance(answer, Mutated), answer
+
+    def edit(self, message_id: str, content: str) -> str:
+        """A memory is edited; the id of the new revision."""
+        operation = f"m{next(self._numbers)}"
+        memory, attachment = self._memory(message_id), AttachmentId(self._attached("Sam"))
+        (answer,) = self.world.ask(
+            MemoryEdit(self.world.ref(), attachment, memory, operation, b"", content)
+        )
+        assert isinstance(answer, Mutated), answer
+        return operation
+
+    def evict(self, *message_ids: str) -> None:
+        """Messages are deleted by retention."""
         connection = open_writer(
             self.path, synchronous="normal", application_id=schema.APPLICATION_ID
         )
         with closing(connection), connection.transaction():
-            for statement, parameters in statements:
-                connection.execute(statement, parameters)
-
-    def delete(self, message_id: str) -> None:
-        """A memory is deleted."""
-        self._change(
-            ("UPDATE meta SET commit_id = commit_id + 1", ()),
-            (
-                "UPDATE messages SET tombstone = 1, tombstone_commit_id ="
-                " (SELECT commit_id FROM meta) WHERE message_id = ?",
-                (message_id,),
-            ),
-        )
-        self.world.restart()
-        self._attachments.clear()
-
-    def edit(self, message_id: str, content: str) -> str:
-        """A memory is edited; the id of the new revision."""
-        revision = f"m{next(self._numbers)}"
-        columns = "channel_id, seq, session_id, sent_at, thread, reply_to, memory_id"
-        (found,) = self.world.rows(
-            f"SELECT {columns}, revision, envelope FROM messages WHERE message_id = ?", message_id
-        )
-        envelope = json.loads(found[-1]) | {"message_id": revision, "content": content}
-        self.delete(message_id)
-        self._change(
-            ("UPDATE meta SET last_id = last_id + 1", ()),
-            (
-                f"INSERT INTO messages (id, commit_id, message_id, {columns}, revision, envelope)"
-                " SELECT last_id, commit_id, ?, ?, ?, ?, ?, ?, ?, ?, ?, ? FROM meta",
-                (revision, *found[:-2], found[-2] + 1, json.dumps(envelope).encode()),
-            ),
-        )
-        self.world.restart()
-        return revision
-
-    def evict(self, *message_ids: str) -> None:
-        """Messages are deleted by retention."""
-        self._change(
-            *(("DELETE FROM messages WHERE message_id = ?", (each,)) for each in message_ids)
-        )
+            for message_id in message_ids:
+                connection.execute("DELETE FROM messages WHERE message_id = ?", (message_id,))
 
 
 class Found:
@@ -230,9 +215,9 @@ class InRedis:
         put = write.put(document(row), memory_id)
         if memory_id is None:
             stream, entry = keys.stream(row.channel_id), keys.entry_id(row.seq)
-            kept = (b"XADD", stream, entry, keys.ENVELOPE, row.envelope)
+            kept = (b"XADD", stream, entry, b"e", row.envelope, b"s", b"1")
         else:
-            kept = (b"HSET", b"m:%d" % row.channel_id, memory_id.encode(), row.envelope)
+            kept = (b"HSET", keys.contents(row.channel_id), memory_id.encode(), row.envelope)
         replies = self._server.run(put, kept)
         assert not any(isinstance(reply, Refused) for reply in replies), replies
 
@@ -241,7 +226,7 @@ class InRedis:
         if memory_id is None:
             gone = (b"XDEL", keys.stream(channel), keys.entry_id(seq))
         else:
-            gone = (b"HDEL", b"m:%d" % channel, memory_id.encode())
+            gone = (b"HDEL", keys.contents(channel), memory_id.encode())
         self._server.run(write.remove(place), gone)
 
     def find(self, ask: SearchAsk) -> tuple[list[SearchHit], str | None]:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from agentbus.errors import Unavailable
-from agentbus.mirror.places import Envelopes
+from agentbus.mirror.read import Envelopes
 from agentbus.mirror.resp import Refused
 from agentbus.model.ids import CommitId
 from agentbus.search.query_engine import field, key, place
