@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agentbus.adapter.tools import Schema
+from agentbus.adapter.tools.schema import Schema
 from agentbus.errors import InvalidArgument
 from agentbus.wire.mcp import Tool
 
@@ -67,14 +67,14 @@ def _within(schema: Schema, value: Any) -> bool:
     if "enum" in schema and value not in schema["enum"]:
         return False
     if isinstance(value, str):
-        return "maxLength" not in schema or _is_name(value, schema["maxLength"])
+        return "maxLength" not in schema or _is_name(schema, value)
     low, high = schema.get("minimum"), schema.get("maximum")
     return (low is None or value >= low) and (high is None or value <= high)
 
 
-def _is_name(value: str, limit: int) -> bool:
-    """Names are measured in UTF-8 and have no control characters."""
-    return 1 <= len(value.encode()) <= limit and not any(map(_is_control, value))
+def _is_name(schema: Schema, value: str) -> bool:
+    """What has a `maxLength` is a name: measured in UTF-8, not empty, no control characters."""
+    return 1 <= len(value.encode()) <= schema["maxLength"] and not any(map(_is_control, value))
 
 
 def _is_control(letter: str) -> bool:

@@ -6,75 +6,34 @@
                          `stale_attachment`: once more when the session has registered again
     a message (recv)     the result, or nothing when its time is over
 
-All tries of a call are the same request, with the same message id, and end 30 s after it came. A
-lost connection is no answer: what was asked is asked again.
+All tries of a call are the same request, with the same operation id, and end 30 s after it came. A
+lost connection is no answer: what was asked is asked again, but never of another bus: a reset ends
+what had been asked before it. A recv whose answer was taken back goes on as if it had none.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-import msgspec
-
-from agentbus.adapter import results
-from agentbus.adapter.answers import Answers, Handoff
-from agentbus.adapter.inbox import Batch
+from agentbus.adapter.answers import Answers
+from agentbus.adapter.call import Call, Receive, Who, Wish
 from agentbus.adapter.link import Link
 from agentbus.adapter.operations import Operation, whoami
+from agentbus.adapter.receiving import Receiving, Step
+from agentbus.adapter.requests import INBOX, OPERATION_IDS
 from agentbus.adapter.session import Session
 from agentbus.adapter.sessions import Sessions
 from agentbus.client.connection import Answer
 from agentbus.errors import AgentbusError, Recovering, StaleAttachment, Unavailable
-from agentbus.wire.rpc import HeartbeatParams, HeartbeatResult
+from agentbus.wire.rpc import HeartbeatParams
 
 RETRY_SECONDS: Final = 30.0
-FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 1.0
 
-PATIENCE_SECONDS: Final = 10.0
-"""What a recv grants the daemon to start and to register, however short its own wait is."""
-
-SYNC_SECONDS: Final = 2.0
-FIRST_SYNC_PAUSE: Final = 0.002
-LONGEST_SYNC_PAUSE: Final = 0.05
-FRESH_SECONDS: Final = 0.3
-"""A claim or epoch so young may have deliveries on their way that nobody knows of."""
-
-
-class Receive(msgspec.Struct, frozen=True):
-    """A recv's wishes: entries, bytes, and until when it waits for a first message."""
-
-    limit: int
-    ceiling: int
-    until: float
-
-
-class Who(msgspec.Struct, frozen=True):
-    """A `whoami`."""
-
-
-class Call(msgspec.Struct, eq=False):
-    """A call that was not answered.
-
-    `request` is the daemon's number of the try under way; `problem` is why the last one failed.
-    """
-
-    number: int
-    session: Session
-    wish: Operation | Receive | Who
-    deadline: float
-    request: int | None = None
-    attachment: str | None = None
-    retry_at: float = 0.0
-    pause: float = FIRST_PAUSE
-    problem: AgentbusError | None = None
-    synced: bool = False
-    """A recv whose time is over knows that nothing is on its way."""
-
-    target: int | None = None
-    """The commit that has to be visible for that, if it is by `sync_by`."""
-
-    sync_by: float = 0.0
+RESET: Final = (
+    "the bus was reset meanwhile: everything on it was destroyed, also what this call may have "
+    "done; look at the new bus before you try again"
+)
 
 
 class Calls:
@@ -84,19 +43,23 @@ class Calls:
         self._link = link
         self._sessions = sessions
         self._answers = answers
+        self._receiving = Receiving(link, answers, self._reopen)
         self._requests: dict[int, Call] = {}
         self._closing = False
         self.open: dict[int, Call] = {}
 
-    def add(
-        self, number: int, session: Session, wish: Operation | Receive | Who, now: float
-    ) -> None:
+    def add(self, number: int, session: Session, wish: Wish, now: float) -> None:
         """A new call."""
         call = Call(number, session, wish, now + RETRY_SECONDS)
         if isinstance(wish, Receive):
-            call.deadline = max(wish.until + SYNC_SECONDS, now + PATIENCE_SECONDS)
-            call.pause = FIRST_SYNC_PAUSE
+            self._receiving.begin(call, wish, now)
         self.open[number] = call
+
+    def _reopen(self, call: Call) -> None:
+        """A recv whose answer was taken back keeps its place among the calls."""
+        call.reopened = True
+        self.open[call.number] = call
+        self.open = dict(sorted(self.open.items()))
 
     def remove(self, number: int) -> None:
         """Nobody wants the answer any more; what the daemon was asked it still does."""
@@ -121,6 +84,12 @@ class Calls:
             else:
                 self._end(call, Unavailable("the bus was stopped; call again to have it started"))
 
+    def reset(self) -> None:
+        """The bus is another than the one that some were asked of."""
+        for call in list(self.open.values()):
+            if isinstance(call.wish, Operation) and call.asked:
+                self._fail(call, Unavailable(RESET))
+
     # progress
 
     def run(self, now: float) -> None:
@@ -129,10 +98,14 @@ class Calls:
             self._step(call, now)
 
     def _step(self, call: Call, now: float) -> None:
-        receiving = isinstance(call.wish, Receive)
-        if receiving and (self._closing or call.session.released):
-            self._receive_nothing(call)
-            return
+        if isinstance(call.wish, Receive):
+            if self._closing or call.session.released:
+                self.remove(call.number)
+                self._receiving.end(call)
+                return
+            if call.reopened:
+                call.reopened = False
+                self._receiving.begin(call, call.wish, now)
         problem = self._hopeless(call, now)
         if problem is not None:
             self._end(call, problem)
@@ -162,11 +135,28 @@ class Calls:
             case Receive():
                 self._receive(call, call.wish, now)
             case Operation() as operation:
-                if call.request is None and call.retry_at <= now:
-                    call.attachment = attachment
+                if call.request is None and call.retry_at <= now and self._may_ask(call):
+                    call.attachment, call.asked = attachment, True
                     self._ask(
                         call, self._link.request(operation.method, operation.params(attachment))
                     )
+
+    def _receive(self, call: Call, wish: Receive, now: float) -> None:
+        self._sessions.reports.renew(call.session, now)
+        try:
+            step = self._receiving.step(call, wish, now)
+        except Recovering as error:
+            self._end(call, error)
+            return
+        if step is Step.ANSWERED:
+            self.remove(call.number)
+        elif step is Step.ASKING:
+            self._ask(call, self._link.request("heartbeat", HeartbeatParams()))
+
+    def _may_ask(self, call: Call) -> bool:
+        """Counts are those of after what was handed off before."""
+        counting = isinstance(call.wish, Operation) and call.wish.tool == INBOX
+        return not (counting and self._sessions.reports.is_pending(call.session))
 
     def _ask(self, call: Call, request: int) -> None:
         call.request = request
@@ -181,12 +171,16 @@ class Calls:
         if isinstance(call.wish, Operation):
             self._operated(call, call.wish, answer, now)
         else:
-            self._synced(call, answer, now)
+            self._receiving.synced(call, answer, now)
 
     def _operated(self, call: Call, operation: Operation, answer: Answer, now: float) -> None:
         if answer.result is not None:
+            result = operation.result(call.session, answer.result)
+            if isinstance(result, Operation):
+                call.wish = result
+                return
             del self.open[call.number]
-            self._answers.answer(call.number, operation.result(call.session, answer.result))
+            self._answers.answer(call.number, result)
         elif isinstance(answer.error, Recovering | Unavailable | StaleAttachment):
             self._again(call, answer.error, now)
         elif answer.error is not None:
@@ -200,62 +194,19 @@ class Calls:
             self._sessions.stale(call.session)
 
     def _end(self, call: Call, error: AgentbusError) -> None:
-        self.remove(call.number)
-        if isinstance(call.wish, Operation) and call.wish.message_id and error.retryable:
+        wish = call.wish
+        if isinstance(wish, Operation) and wish.id and error.retryable:
             error = type(error)(
-                f"{error.message}; a retry with message_id {call.wish.message_id} cannot post it "
+                f"{error.message}; a retry with {OPERATION_IDS[wish.tool]} {wish.id} cannot do it "
                 "twice",
                 reason=error.reason,
                 retry_after_ms=error.retry_after_ms,
             )
-        self._answers.fail(call.number, error)
+        self._fail(call, error)
 
-    # recv
-
-    def _receive(self, call: Call, wish: Receive, now: float) -> None:
-        session = call.session
-        self._sessions.reports.renew(session, now)
-        batch = session.inbox.take(wish.limit, wish.ceiling - results.FRAME)
-        if batch.entries:
-            self.remove(call.number)
-            more = len(session.inbox) > 0
-            shown = results.received(batch, wish.ceiling, more=more)
-            self._answers.answer(call.number, shown, Handoff(session, batch))
-        elif wish.until > now:
-            return
-        elif call.synced:
-            self._found_nothing(call)
-        elif call.request is None and call.retry_at <= now:
-            self._ask(call, self._link.request("heartbeat", HeartbeatParams()))
-
-    def _synced(self, call: Call, answer: Answer, now: float) -> None:
-        """Whether something is on its way to a recv that has waited long enough."""
-        result = answer.result
-        lagging = False
-        if isinstance(result, HeartbeatResult):
-            self._link.daemon_state = result.state
-            if call.target is None:
-                call.target, call.sync_by = result.accepted, now + SYNC_SECONDS
-            fresh = call.session.fresh_at + FRESH_SECONDS > now
-            lagging = fresh if result.lagging is None else result.lagging
-            lagging = lagging or result.visible < call.target
-        if lagging and now < call.sync_by:
-            call.retry_at = now + call.pause
-            call.pause = min(2 * call.pause, LONGEST_SYNC_PAUSE)
-        else:
-            call.synced = True
-
-    def _found_nothing(self, call: Call) -> None:
-        if self._link.daemon_state in ("starting", "recovering"):
-            error = Recovering("the bus is recovering; messages will come when it is done")
-            self._end(call, error)
-        else:
-            self._receive_nothing(call)
-
-    def _receive_nothing(self, call: Call) -> None:
+    def _fail(self, call: Call, error: AgentbusError) -> None:
         self.remove(call.number)
-        more = not call.session.released and len(call.session.inbox) > 0
-        self._answers.answer(call.number, results.received(Batch([]), 0, more=more))
+        self._answers.fail(call.number, error)
 
     # time
 

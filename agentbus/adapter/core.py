@@ -1,7 +1,8 @@
 """The adapter without IO: what the harness and the daemon say in, what to write and do out.
 
 It composes: `wire.mcp` speaks with the harness, `link` with the daemon, `sessions` holds claims and
-inboxes, `calls` what the agent has asked for, `answers` what is on its way to it.
+inboxes, `calls` what the agent has asked for, `answers` what is on its way to it, `updates` what it
+is told unasked.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ import msgspec
 
 from agentbus.adapter import arguments, tools
 from agentbus.adapter.answers import Answers
-from agentbus.adapter.calls import Calls, Receive, Who
+from agentbus.adapter.calls import Calls
 from agentbus.adapter.events import (
     Asked,
     DaemonClosed,
@@ -31,24 +32,29 @@ from agentbus.adapter.events import (
     Withdrawn,
     Woke,
 )
-from agentbus.adapter.identity import CLAUDE, CODEX, Given, Identity, Project, application_of
+from agentbus.adapter.hearing import Hearing
+from agentbus.adapter.identity import Given, Identity, Project
 from agentbus.adapter.link import Link
-from agentbus.adapter.operations import Arguments, Operation
+from agentbus.adapter.requests import INBOX as COUNTS
+from agentbus.adapter.requests import Arguments
 from agentbus.adapter.sessions import Sessions
-from agentbus.client.connection import Answer, Incoming, Note
-from agentbus.config import KIB, Settings
+from agentbus.adapter.updates import INBOX, Updates
+from agentbus.adapter.wishes import Wishes
+from agentbus.config import Settings
 from agentbus.errors import AgentbusError, InternalError
 from agentbus.model.ports import Instant, Tokens
-from agentbus.wire.mcp import Cancelled, Greeted, McpServer, Say, ServerInfo, ToolCall
-from agentbus.wire.rpc import DeliverNote, EpochNote, StoppingNote
+from agentbus.wire.mcp import (
+    Cancelled,
+    Greeted,
+    McpServer,
+    ResourceRead,
+    Say,
+    ServerInfo,
+    ToolCall,
+)
 
 LEAVE_SECONDS: Final = 1.0
 """How long calls may go on after stdin has ended; a harness waits two seconds at best."""
-
-SHOWN_KIB: Final = {CODEX: 8, CLAUDE: 44}
-"""How much of a result these programs show their model, measured; others show 28 KiB or more."""
-
-SHOWN_KIB_ELSEWHERE: Final = 28
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -64,17 +70,20 @@ class AdapterCore:
     """One per process; `begin` first, then `handle` for everything that happens."""
 
     def __init__(self, launch: Launch, tokens: Tokens) -> None:
-        self._settings = launch.settings
-        self._tokens = tokens
         self._effects: list[Effect] = []
         self._tools = {tool.name: tool for tool in tools.table(launch.settings)}
         info = ServerInfo("agentbus", "agentbus", launch.version, tools.INSTRUCTIONS)
-        self._mcp = McpServer(info, list(self._tools.values()))
+        self._mcp = McpServer(info, list(self._tools.values()), [INBOX])
         self._identity = Identity(launch.given)
+        self._wishes = Wishes(launch.settings, tokens)
         self._link = Link(self._effects)
         self._sessions = Sessions(self._link, launch.given.agent, launch.project)
         self._answers = Answers(self._mcp, self._sessions.reports, self._effects)
         self._calls = Calls(self._link, self._sessions, self._answers)
+        self._updates = Updates(self._mcp, self._answers)
+        self._hearing = Hearing(
+            self._link, self._sessions, self._calls, self._answers, self._updates
+        )
         self._fixed = launch.given.application is not None and launch.given.session is not None
         self._leave_at: float | None = None
         self._left = False
@@ -88,7 +97,7 @@ class AdapterCore:
 
     def handle(self, event: Event, now: Instant) -> list[Effect]:
         """What follows from an event."""
-        self._dispatch(event, now.monotonic)
+        self._dispatch(event, now)
         return self._turn(now.monotonic)
 
     def _turn(self, now: float) -> list[Effect]:
@@ -97,6 +106,8 @@ class AdapterCore:
             idle = not self._calls.open and not self._answers.unwritten
             if idle or self._leave_at <= now:
                 self._leave()
+        if not self._left:
+            self._updates.run(now)
         wake = self._next_time(now)
         effects = [*self._effects, WakeAt(wake)] if wake is not None else list(self._effects)
         self._effects.clear()
@@ -107,16 +118,17 @@ class AdapterCore:
             self._link.next_time,
             self._sessions.next_time(),
             self._calls.next_time(now),
+            self._updates.next_time,
             None if self._left else self._leave_at,
         )
         return min((time for time in times if time is not None), default=None)
 
-    def _dispatch(self, event: Event, now: float) -> None:
+    def _dispatch(self, event: Event, now: Instant) -> None:
         match event:
             case StdinData():
                 self._harness_said(event.data, now)
             case StdinClosed():
-                self._leave_at = now + LEAVE_SECONDS
+                self._leave_at = now.monotonic + LEAVE_SECONDS
                 self._calls.close()
             case StdoutBroken() | Asked():
                 self._leave()
@@ -125,7 +137,7 @@ class AdapterCore:
             case Withdrawn():
                 self._answers.withdrawn(event.token)
             case Woke():
-                self._woke(now)
+                self._woke(now.monotonic)
             case (
                 DaemonConnected()
                 | DaemonUnreachable()
@@ -133,7 +145,7 @@ class AdapterCore:
                 | DaemonClosed()
                 | DaemonStarted()
             ):
-                self._daemon(event, now)
+                self._daemon(event, now.monotonic)
             case _:
                 assert_never(event)
 
@@ -154,18 +166,18 @@ class AdapterCore:
 
     # the harness
 
-    def _harness_said(self, data: bytes, now: float) -> None:
+    def _harness_said(self, data: bytes, now: Instant) -> None:
         for event in self._mcp.feed(data):
             match event:
                 case Say():
                     self._answers.write(event.line)
-                case ToolCall():
+                case ToolCall() | ResourceRead():
                     self._called(event, now)
                 case Cancelled():
                     self._calls.remove(event.call)
                     self._answers.cancelled(event.call)
                 case Greeted():
-                    self._expect(event.client, now)
+                    self._expect(event.client, now.monotonic)
                 case _:
                     assert_never(event)
 
@@ -175,40 +187,33 @@ class AdapterCore:
         if caller is not None:
             self._sessions.want(caller, now)
 
-    def _called(self, call: ToolCall, now: float) -> None:
+    def _called(self, call: ToolCall | ResourceRead, now: Instant) -> None:
         try:
-            given = arguments.check(self._tools[call.name], call.arguments)
-            session = self._sessions.want(self._identity.caller(call.client, call.meta), now)
-            wish = self._wish(call.name, given, now)
+            if isinstance(call, ResourceRead):
+                self._ask(call, {}, now)
+            else:
+                self._use(call, now)
         except AgentbusError as error:
             self._answers.fail(call.call, error)
-            return
-        problem = self._link.wanted(now)
-        if problem is None:
-            self._calls.add(call.call, session, wish, now)
+
+    def _use(self, call: ToolCall, now: Instant) -> None:
+        given = arguments.check(self._tools[call.name], call.arguments)
+        if call.name == "bind_caller":
+            self._identity.bind(given, now.monotonic)
+            self._answers.answer(call.call, b'{"bound":true}')
         else:
-            self._answers.fail(call.call, problem)
+            self._ask(call, given, now)
 
-    def _wish(self, tool: str, given: Arguments, now: float) -> Operation | Receive | Who:
-        ceiling = self._ceiling(given.pop("max_kib", None))
-        match tool:
-            case "whoami":
-                return Who()
-            case "recv":
-                limit = int(given.get("max_messages", self._settings.recv_default_count))
-                return Receive(limit, ceiling, now + given.get("wait_seconds", 0))
-            case "send":
-                return Operation(
-                    tool, given, ceiling, given.get("message_id") or self._tokens.token()
-                )
-            case _:
-                return Operation(tool, given, ceiling)
-
-    def _ceiling(self, max_kib: float | None) -> int:
-        if max_kib is not None:
-            return int(max_kib) * KIB
-        shown = SHOWN_KIB.get(application_of(self._identity.client), SHOWN_KIB_ELSEWHERE)
-        return min(shown, self._settings.result_default_kib) * KIB
+    def _ask(self, call: ToolCall | ResourceRead, given: Arguments, now: Instant) -> None:
+        """Raises what cannot be asked for, and why."""
+        caller = self._identity.caller(call.client, call.meta, now.monotonic)
+        session = self._sessions.want(caller, now.monotonic)
+        tool = COUNTS if isinstance(call, ResourceRead) else call.name
+        wish = self._wishes.wish(tool, given, self._identity.client, now)
+        problem = self._link.wanted(now.monotonic)
+        if problem is not None:
+            raise problem
+        self._calls.add(call.call, session, wish, now.monotonic)
 
     # the daemon
 
@@ -239,23 +244,9 @@ class AdapterCore:
         try:
             incoming = self._link.feed(data, now)
             if self._link.ready and not was_ready:
-                self._sessions.link_ready()
+                self._hearing.greeted()
             for each in incoming:
-                self._take(each, now)
+                self._hearing.hear(each, now)
         except InternalError:
             self._lost(now)
             self._link.broken(now)
-
-    def _take(self, incoming: Incoming, now: float) -> None:
-        match incoming:
-            case Answer():
-                self._sessions.answered(incoming, now)
-                self._calls.answered(incoming, now)
-            case Note(params=DeliverNote() as note):
-                self._sessions.deliver(note)
-            case Note(params=EpochNote() as note):
-                self._sessions.new_epoch(note.epoch, now)
-            case Note(params=StoppingNote() as note):
-                self._link.stopping(note)
-            case _:
-                pass

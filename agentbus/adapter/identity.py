@@ -2,13 +2,15 @@
 
 Evidence, the strongest first (harnesses differ in what they supply, and change):
 
-1. Codex names the thread and its root conversation in the `_meta` of each call.
+1. A hook of Claude Code has bound the call (`bindings`); Codex names the thread and its root
+   conversation in the `_meta` of each call.
 2. `--session`, with `--application` or the client's own name.
 3. What was bound last, where a harness named sessions before and does not now.
 4. Claude Code's environment at start.
 5. Nothing: a random session for as long as this adapter lives, never resumed.
 
-A call that names a new root conversation moves the adapter to it; a child beside its parent moves
+What was given at start is the root, whatever a call names; calls may still show subagents of it. A
+call that names a new root conversation moves the adapter to it; a child beside its parent moves
 nothing.
 """
 
@@ -19,6 +21,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentbus.adapter.bindings import TOOL_USE, Bindings, Thread
 from agentbus.errors import ConfigInvalid, InvalidArgument
 
 PROJECT_FILE: Final = ".agentbus.json"
@@ -82,7 +85,9 @@ class Identity:
     def __init__(self, given: Given) -> None:
         self._given = given
         self._client: str | None = None
-        self._bound: SessionKey | None = None
+        self._bindings = Bindings()
+        self._bound: str | None = None
+        """The root conversation that was named last."""
 
     def expect(self, client: str | None) -> Caller | None:
         """Who will call, if that can be told before a call; None where only calls tell."""
@@ -91,28 +96,36 @@ class Identity:
             return None
         return Caller(self._root(), self._given.role)
 
-    def caller(self, client: str | None, meta: dict[str, Any]) -> Caller:
+    def bind(self, arguments: dict[str, Any], now: float) -> None:
+        """A hook says whose the call with that id is. Raises InvalidArgument."""
+        thread = Thread(
+            _name("session_id", arguments["session_id"]),
+            _child(arguments.get("agent_id")),
+            _said(arguments.get("agent_type")),
+        )
+        self._bindings.add(arguments["tool_use_id"], thread, now)
+        self._bound = thread.root
+
+    def caller(self, client: str | None, meta: dict[str, Any], now: float) -> Caller:
         """Who makes this call. Raises InvalidArgument where what a harness says is no identity."""
         self._client = client or self._client
-        thread = _codex_thread(meta) if self._application() == CODEX else None
-        if thread is None:
-            return Caller(self._root(), self._given.role)
-        root = self._root() if self._given.session is not None else self._bind(thread.root)
-        if thread.id == thread.root or root.child is not None:
+        thread = self._bindings.find(meta.get(TOOL_USE), now)
+        if thread is None and self._application() == CODEX:
+            thread = _codex_thread(meta)
+        if thread is not None:
+            self._bound = _name("session id", thread.root)
+        root = self._root()
+        if thread is None or thread.child is None or root.child is not None:
             return Caller(root, self._given.role)
-        child = SessionKey(root.application, root.native, _name("thread id", thread.id))
+        child = SessionKey(root.application, root.native, _name("thread id", thread.child))
         return Caller(child, thread.role)
-
-    def _bind(self, root: str) -> SessionKey:
-        self._bound = SessionKey(self._application(), _name("session id", root))
-        return self._bound
 
     def _root(self) -> SessionKey:
         given, application = self._given, self._application()
         if given.session is not None:
             return SessionKey(application, given.session, given.child)
         if self._bound is not None:
-            return self._bound
+            return SessionKey(application, self._bound)
         if application == CLAUDE and given.claude_session:
             return SessionKey(application, given.claude_session)
         return SessionKey(application, given.fallback)
@@ -126,20 +139,18 @@ class Identity:
         return self._client
 
 
-class _Thread(msgspec.Struct, frozen=True):
-    id: str
-    root: str
-    role: str | None
-
-
-def _codex_thread(meta: dict[str, Any]) -> _Thread | None:
+def _codex_thread(meta: dict[str, Any]) -> Thread | None:
+    """A subagent's thread names its parent; its session is the root's."""
     turn = _turn(meta.get("x-codex-turn-metadata"))
     thread = _first_text(meta.get("threadId"), turn.get("thread_id"))
-    root = _first_text(meta.get("sessionId"), turn.get("session_id"), thread)
+    root = _first_text(meta.get("sessionId"), turn.get("session_id"))
+    if root in (None, thread) and turn.get("subagent_kind"):
+        root = _first_text(turn.get("parent_thread_id"), thread)
+    root = root or thread
     if root is None:
         return None
     role = _first_text(turn.get("subagent_kind"), turn.get("thread_source"))
-    return _Thread(thread or root, root, role and _clean(role))
+    return Thread(root, None if thread in (None, root) else thread, role and _clean(role))
 
 
 def _turn(value: Any) -> dict[str, Any]:
@@ -154,6 +165,16 @@ def _turn(value: Any) -> dict[str, Any]:
 
 def _first_text(*values: Any) -> str | None:
     return next((value for value in values if isinstance(value, str) and value), None)
+
+
+def _said(value: Any) -> str | None:
+    """What a hook fills in; a placeholder that it left is nothing."""
+    text = _first_text(value)
+    return None if text is None or text.startswith("${") else _clean(text) or None
+
+
+def _child(value: Any) -> str | None:
+    return _name("agent_id", value) if _said(value) else None
 
 
 def application_of(client: str | None) -> str:

@@ -6,19 +6,22 @@ subscription's (`stream`).
 A new epoch voids what is buffered; the daemon sends it again, from the durable cursor on. What is
 settled, handed or still being written stays known, so that it is dropped when it comes again, and
 what was reported but not confirmed is reported again.
+
+When a memory is changed, the entry that holds it changes with it, and is not shown any more as it
+was: the caller has lines taken back that are being written (`Batch.holds`).
 """
 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
 
-from agentbus.adapter.stream import Entry, Stream
+from agentbus.adapter.stream import Entry, Stream, untold
 from agentbus.errors import InternalError
-from agentbus.wire.rpc import DeliverNote, Expired, Gap, Subscription
+from agentbus.wire.rpc import DeliverNote, Gap, ReviseNote, RevokeNote, Subscription
 
 
 class Batch(msgspec.Struct, frozen=True, eq=False):
@@ -26,15 +29,29 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
 
     entries: list[Entry]
 
+    @property
+    def size(self) -> int:
+        """Bytes of them in a result."""
+        return sum(entry.size for entry in self.entries)
 
-class _Position(msgspec.Struct):
+    @property
+    def holds_memories(self) -> bool:
+        """Whether something in it may be changed by somebody."""
+        return any(entry.is_memory for entry in self.entries)
+
+    def holds(self, entries: Collection[Entry]) -> bool:
+        """Whether one of these is in it."""
+        return any(entry is each for entry in self.entries for each in entries)
+
+
+class _Head(msgspec.Struct):
     """All that is needed of an envelope here."""
 
     seq: int
+    memory_id: str | None = None
 
 
-_position: Final = msgspec.json.Decoder(_Position)
-_encode: Final = msgspec.json.encode
+_head: Final = msgspec.json.Decoder(_Head)
 
 
 class Inbox:
@@ -62,23 +79,25 @@ class Inbox:
     def attach(self, epoch: str, subscriptions: Iterable[Subscription]) -> None:
         """A new claim on the session: these subscriptions, from these durable positions."""
         known = {each.subscription: each for each in subscriptions}
-        for gone in [each for each in self._streams if each not in known]:
-            self._drop(gone)
         for each in known.values():
             self.subscribed(each.subscription, each.channel, each.position)
             self._streams[each.subscription].confirmed = each.position
         self.begin(epoch)
+        for key, stream in list(self._streams.items()):
+            if key not in known and stream.farewell == "none":
+                self._drop(key)
 
     def subscribed(self, subscription: int, channel: str, position: int) -> None:
-        """A subscription is there, its durable position is known."""
+        """A subscription is there, its durable position is known; one that expired is forgotten."""
         self._retired.pop(subscription, None)
+        for key, each in list(self._streams.items()):
+            if each.channel == channel and each.farewell != "none":
+                self._drop(key)
         stream = self._stream(subscription, channel, position)
         stream.confirmed = max(stream.confirmed, position)
         stream.reported = max(stream.reported, position)
         if stream.settled < position:
-            for entry in stream.leap(position):
-                if entry.state == "buffered":
-                    self._buffer.remove(entry)
+            self._unbuffer(stream.leap(position))
 
     def unsubscribed(self, channel: str) -> None:
         """The agent has left the channel; what it holds of it is void."""
@@ -102,53 +121,71 @@ class Inbox:
         if note.epoch != self._epoch or note.subscription in self._retired:
             return
         stream = self._stream(note.subscription, note.channel, 0)
-        gaps = [gap for gap in note.gaps if gap.resumed_at_seq > stream.settled + 1]
+        gaps = [gap for gap in note.gaps if gap.lost and gap.resumed_at_seq > stream.last + 1]
         for raw in note.messages:
-            if self._message(note.subscription, stream, bytes(raw), gaps):
-                gaps = []
-        expired = note.expired if stream.farewell == "no" else []
-        if gaps or expired:
-            self._mark(note, stream, gaps, expired)
-        stream.advance(note.through)
+            gaps = self._message(note.subscription, stream, bytes(raw), gaps)
+        if gaps:
+            self._buffer.append(self._entry(note.subscription, stream, note.through, gaps))
+        if note.expired:
+            self._expire(note, stream)
+        else:
+            stream.advance(note.through)
 
-    def _message(self, subscription: int, stream: Stream, message: bytes, gaps: list[Gap]) -> bool:
-        """Whether the message is new; `gaps` then go with it."""
-        seq = _place(message)
-        if stream.is_known(seq):
-            return False
-        size = len(message) + 1 + _size(gaps)
-        entry = self._entry(subscription, stream, seq, message, gaps, [], size)
-        if seq in stream.ahead:
-            entry.state = "handed"
-            stream.settle()
-            return False
-        self._buffer.append(entry)
-        return True
+    def _message(
+        self, subscription: int, stream: Stream, message: bytes, gaps: list[Gap]
+    ) -> list[Gap]:
+        """The gaps before a message go with it; gives what is left to be told of them."""
+        head = _read_head(message)
+        if head.seq <= stream.last:
+            return gaps
+        entry = self._entry(subscription, stream, head.seq, gaps)
+        entry.message = message
+        entry.is_memory = head.memory_id is not None
+        if head.seq not in stream.ahead:
+            self._buffer.append(entry)
+            return []
+        entry.state = "handed"
+        left = untold(gaps, stream.ahead[head.seq])
+        stream.settle()
+        return left
 
-    def _mark(
-        self, note: DeliverNote, stream: Stream, gaps: list[Gap], expired: list[Expired]
-    ) -> None:
-        position = max([note.through, *(each.position for each in expired)])
-        size = _size(gaps) + _size(expired)
-        entry = self._entry(note.subscription, stream, position, None, gaps, expired, size)
-        self._buffer.append(entry)
+    def _expire(self, note: DeliverNote, stream: Stream) -> None:
+        position = max(each.position for each in note.expired)
+        if stream.expire(position):
+            self._clear(note.subscription)
+            entry = self._entry(note.subscription, stream, position, [])
+            entry.expired = note.expired
+            self._buffer.append(entry)
 
-    def _entry(
-        self,
-        subscription: int,
-        stream: Stream,
-        seq: int,
-        message: bytes | None,
-        gaps: list[Gap],
-        expired: list[Expired],
-        size: int,
-    ) -> Entry:
+    def _entry(self, subscription: int, stream: Stream, seq: int, gaps: list[Gap]) -> Entry:
         self._arrivals += 1
-        entry = Entry(
-            self._arrivals, subscription, stream.channel, seq, seq, message, gaps, expired, size
-        )
+        entry = Entry(self._arrivals, subscription, stream.channel, seq, seq, None, gaps)
         stream.unsettled.append(entry)
         return entry
+
+    def revise(self, note: ReviseNote | RevokeNote) -> list[Entry]:
+        """A memory has changed, or is gone; gives what of it is being written at the moment."""
+        if note.epoch != self._epoch:
+            return []
+        message = bytes(note.message) if isinstance(note, ReviseNote) else None
+        found = self._holding(note.subscription, note.seq)
+        for entry in found:
+            entry.message = message
+            if entry.state == "buffered" and entry.is_empty:
+                self._unbuffer([entry])
+                self._pass_over(entry)
+        return [entry for entry in found if entry.state == "writing"]
+
+    def _holding(self, subscription: int, seq: int) -> list[Entry]:
+        stream, stray = self._streams.get(subscription), self._strays.get((subscription, seq))
+        held = [] if stream is None else [each for each in stream.unsettled if each.seq == seq]
+        held += [] if stray is None else [stray]
+        return [each for each in held if each.message is not None and each.state != "handed"]
+
+    def _pass_over(self, entry: Entry) -> None:
+        """Its place counts as handed, with nothing to show for it."""
+        entry.state = "handed"
+        self._streams[entry.subscription].settle()
 
     # what the agent gets
 
@@ -162,9 +199,10 @@ class Inbox:
             entry = self._buffer[0]
             if (entry.subscription, entry.seq) in self._strays:
                 break
-            if taken and entry.size > room:
+            size = entry.size
+            if taken and size > room:
                 break
-            room -= entry.size
+            room -= size
             entry.state = "writing"
             taken.append(self._buffer.popleft())
         return Batch(taken)
@@ -178,7 +216,11 @@ class Inbox:
     def _restore(self, entry: Entry) -> bool:
         self._forget_stray(entry)
         stream = self._streams.get(entry.subscription)
-        if stream is None or not any(entry is each for each in stream.unsettled):
+        if stream is None or not stream.holds(entry):
+            return False
+        void = stream.farewell != "none" and not entry.expired
+        if entry.is_empty or void:
+            self._pass_over(entry)
             return False
         entry.state = "buffered"
         return True
@@ -192,7 +234,7 @@ class Inbox:
             if stream is None:
                 continue
             if stray:
-                self._handed_elsewhere(stream, entry.seq)
+                self._handed_elsewhere(stream, entry)
             stream.settle()
 
     def _forget_stray(self, entry: Entry) -> bool:
@@ -202,15 +244,21 @@ class Inbox:
         del self._strays[key]
         return True
 
-    def _handed_elsewhere(self, stream: Stream, seq: int) -> None:
+    def _handed_elsewhere(self, stream: Stream, entry: Entry) -> None:
         """The agent has seen a copy of what is to come, or came meanwhile."""
-        copies = [each for each in stream.unsettled if each.seq == seq]
+        copies = [each for each in stream.unsettled if each.seq == entry.seq]
         for copy in copies:
-            if copy.state == "buffered":
-                self._buffer.remove(copy)
-            copy.state = "handed"
-        if not copies and seq > stream.settled:
-            stream.ahead[seq] = None
+            copy.message, copy.gaps = None, untold(copy.gaps, entry.lost)
+            if copy.is_empty:
+                self._unbuffer([copy])
+                copy.state = "handed"
+        if not copies and entry.seq > stream.settled:
+            stream.ahead[entry.seq] = entry.lost
+
+    def _unbuffer(self, entries: Iterable[Entry]) -> None:
+        for entry in entries:
+            if entry.state == "buffered":
+                self._buffer.remove(entry)
 
     # what the daemon is told
 
@@ -249,15 +297,14 @@ class Inbox:
 
     def _drop(self, subscription: int) -> None:
         del self._streams[subscription]
+        self._clear(subscription)
+
+    def _clear(self, subscription: int) -> None:
         self._buffer = deque(each for each in self._buffer if each.subscription != subscription)
 
 
-def _place(message: bytes) -> int:
+def _read_head(message: bytes) -> _Head:
     try:
-        return _position.decode(message).seq
+        return _head.decode(message)
     except msgspec.MsgspecError as error:
         raise InternalError(f"a message has no place in its channel: {error}") from error
-
-
-def _size(notices: Iterable[Gap | Expired]) -> int:
-    return sum(len(_encode(each)) + 1 for each in notices)

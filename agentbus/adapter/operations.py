@@ -1,114 +1,124 @@
-"""Tools that ask the daemon once: arguments to params, its results to results of tools."""
+"""What asks the daemon once: a request made of arguments, a tool's result made of the answer."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Sequence
 
 import msgspec
 
-from agentbus.adapter import results
+from agentbus.adapter import excerpts, requests, results
+from agentbus.adapter.requests import Arguments
 from agentbus.adapter.session import Session
-from agentbus.model.message import WIDEST_SEQ, Reference
 from agentbus.wire.rpc import (
-    ChannelCreateParams,
-    ChannelListParams,
-    HistoryParams,
+    ChannelListResult,
+    DiscoverResult,
     HistoryResult,
+    InboxResult,
+    MemoryListResult,
+    MemoryResult,
     Params,
-    SendParams,
-    SubscribeParams,
+    ReadResult,
+    SearchResult,
     SubscribeResult,
-    UnsubscribeParams,
     UnsubscribeResult,
 )
-
-Arguments = dict[str, Any]
 
 
 class Operation(msgspec.Struct, frozen=True):
     """What one call asks for; the same for all its tries.
 
-    `ceiling` is the result's, in bytes; `message_id` is there on sends alone.
+    `ceiling` is the result's, in bytes; `id` is there on those that change messages alone.
     """
 
     tool: str
     arguments: Arguments
     ceiling: int
-    message_id: str | None = None
+    id: str | None = None
 
     @property
     def method(self) -> str:
         """The daemon's name for it."""
-        return _METHODS[self.tool]
+        return requests.METHODS[self.tool]
 
     def params(self, attachment: str) -> Params:
         """The request, made by this claim on the session."""
-        return _PARAMS[self.tool](self, attachment)
+        given = requests.Wanted(self.arguments, self.ceiling - results.FRAME, self.id)
+        return requests.PARAMS[self.tool](given, attachment)
 
-    def result(self, session: Session, answer: Params) -> bytes:
-        """The tool's result; the session learns what it says about it."""
-        if isinstance(answer, SubscribeResult):
-            session.subscribed(answer)
-            return results.plain(answer, "subscription")
-        if isinstance(answer, UnsubscribeResult):
-            session.unsubscribed(answer)
-        if isinstance(answer, HistoryResult):
-            oldest = "after" in self.arguments and "before" not in self.arguments
-            return results.told(answer, self.ceiling, newest=not oldest)
-        return results.plain(answer)
+    def result(self, session: Session, answer: Params) -> bytes | Operation:
+        """The tool's result; the session learns what it says about it.
 
+        Or what to ask instead: a page of fewer entries, where this one has no room for all.
+        """
+        match answer:
+            case SubscribeResult():
+                session.subscribed(answer)
+                return results.plain(answer, "subscription")
+            case UnsubscribeResult():
+                session.unsubscribed(answer)
+                return results.plain(answer)
+            case HistoryResult():
+                oldest = "after" in self.arguments and "before" not in self.arguments
+                return results.told(answer, self.ceiling, newest=not oldest)
+            case MemoryResult():
+                return excerpts.fit(bytes(answer.message), self.ceiling)
+            case ReadResult():
+                offset = int(self.arguments.get("offset", 0))
+                return excerpts.piece(bytes(answer.message), offset, self.ceiling)
+            case DiscoverResult():
+                return results.discovered(answer, self.ceiling)
+            case InboxResult():
+                return _counts(answer)
+            case ChannelListResult() | MemoryListResult() | SearchResult():
+                return self._page(answer)
+            case _:
+                return results.plain(answer)
 
-def _send(operation: Operation, attachment: str) -> SendParams:
-    assert operation.message_id is not None
-    arguments = operation.arguments | {"message_id": operation.message_id}
-    references = arguments.pop("references", None)
-    if references is not None:
-        references = [Reference(**each) for each in references]
-    return SendParams(attachment=attachment, references=references, **arguments)
-
-
-def _history(operation: Operation, attachment: str) -> HistoryParams:
-    given = operation.arguments
-    before, after = given.get("before"), given.get("after")
-    return HistoryParams(
-        attachment=attachment,
-        channel=given["channel"],
-        before=None if before is None else min(int(before), WIDEST_SEQ),
-        after=None if after is None else min(int(after), WIDEST_SEQ),
-        limit=int(given.get("limit", 100)),
-        max_bytes=operation.ceiling,
-    )
-
-
-def _channel_list(operation: Operation, attachment: str) -> ChannelListParams:
-    given = operation.arguments
-    return ChannelListParams(
-        attachment=attachment, limit=int(given.get("limit", 100)), cursor=given.get("cursor")
-    )
-
-
-def _as_given(kind: type[Params]) -> Callable[[Operation, str], Params]:
-    return lambda operation, attachment: kind(attachment=attachment, **operation.arguments)
+    def _page(
+        self, answer: ChannelListResult | MemoryListResult | SearchResult
+    ) -> bytes | Operation:
+        name, items = _items(answer)
+        room = self.ceiling - results.FRAME - len(answer.next_cursor or "")
+        kept = results.fitting(items, room)
+        if kept < len(items) > 1:
+            fewer = self.arguments | {"limit": max(1, kept)}
+            return msgspec.structs.replace(self, arguments=fewer)
+        if kept < len(items):
+            items = [_cut(answer, room)]
+        return results.page(name, items, answer.next_cursor)
 
 
-_METHODS: Final = {
-    "send": "send",
-    "history": "history",
-    "list_channels": "channel.list",
-    "create_channel": "channel.create",
-    "subscribe": "subscribe",
-    "unsubscribe": "unsubscribe",
-}
+def _items(
+    answer: ChannelListResult | MemoryListResult | SearchResult,
+) -> tuple[str, Sequence[bytes]]:
+    match answer:
+        case ChannelListResult():
+            return "channels", [msgspec.json.encode(each) for each in answer.channels]
+        case MemoryListResult():
+            return "memories", [bytes(each) for each in answer.memories]
+        case SearchResult():
+            return "results", [results.found(each) for each in answer.results]
 
-_PARAMS: Final[dict[str, Callable[[Operation, str], Params]]] = {
-    "send": _send,
-    "history": _history,
-    "list_channels": _channel_list,
-    "create_channel": _as_given(ChannelCreateParams),
-    "subscribe": _as_given(SubscribeParams),
-    "unsubscribe": _as_given(UnsubscribeParams),
-}
+
+def _cut(answer: ChannelListResult | MemoryListResult | SearchResult, room: int) -> bytes:
+    """The only item of a page, which is too large for it."""
+    match answer:
+        case ChannelListResult():
+            return msgspec.json.encode(answer.channels[0])
+        case MemoryListResult():
+            return excerpts.fit(bytes(answer.memories[0]), room)
+        case SearchResult():
+            return results.found(answer.results[0], room)
+
+
+def _counts(answer: InboxResult) -> bytes:
+    channels = [
+        {"channel": each.channel, "undelivered": each.undelivered}
+        | ({} if each.oldest_at is None else {"oldest_at": each.oldest_at})
+        for each in answer.channels
+    ]
+    total = sum(each.undelivered for each in answer.channels)
+    return msgspec.json.encode({"undelivered": total, "channels": channels})
 
 
 def whoami(session: Session) -> bytes:

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from agentbus.adapter.inbox import Inbox
 from agentbus.adapter.link import Link
 from agentbus.adapter.session import Session
 from agentbus.client.connection import Answer
@@ -20,6 +21,7 @@ AGAIN_SECONDS: Final = 0.5
 
 class _Report(msgspec.Struct, frozen=True, eq=False):
     session: Session
+    inbox: Inbox
     attachment: str
     epoch: str
     positions: list[tuple[int, int]]
@@ -33,6 +35,10 @@ class Reports:
         self._reporting: dict[int, _Report] = {}
         self._renewing: dict[int, Session] = {}
 
+    def is_pending(self, session: Session) -> bool:
+        """Whether the daemon has not confirmed yet all that was handed off."""
+        return any(each.session is session for each in self._reporting.values())
+
     def report(self, session: Session) -> None:
         """Tells what was handed off, where it can be told now."""
         attachment, epoch = session.attachment, session.inbox.epoch
@@ -45,7 +51,7 @@ class Reports:
             "delivered",
             DeliveredParams(attachment=attachment, epoch=epoch, positions=positions),
         )
-        self._reporting[number] = _Report(session, attachment, epoch, positions)
+        self._reporting[number] = _Report(session, session.inbox, attachment, epoch, positions)
 
     def renew(self, session: Session, now: float) -> None:
         """A recv is activity: its subscriptions live on; told at most once a minute."""
@@ -68,6 +74,8 @@ class Reports:
     @staticmethod
     def _reported(report: _Report, answer: Answer, now: float) -> Session | None:
         session = report.session
+        if session.inbox is not report.inbox:
+            return None
         if answer.error is None:
             session.inbox.confirm(report.positions)
             return None
@@ -81,6 +89,6 @@ class Reports:
     def link_lost(self) -> None:
         """No answers will come: what was reported is due again."""
         for report in self._reporting.values():
-            report.session.inbox.unreport(report.positions)
+            report.inbox.unreport(report.positions)
         self._reporting.clear()
         self._renewing.clear()

@@ -1,4 +1,4 @@
-"""One session: its claim, its names, its subscriptions, its inbox.
+"""One session: its claim, its names, its subscriptions, what waits for its agent.
 
 state        event                           next
 detached     link ready                      attaching    register
@@ -19,15 +19,30 @@ from typing import Final
 import msgspec
 
 from agentbus.adapter.identity import Caller
-from agentbus.adapter.inbox import Inbox
+from agentbus.adapter.inbox import Batch, Inbox
+from agentbus.adapter.notices import Notices, Told
 from agentbus.errors import AgentbusError, SessionAlreadyConnected
 from agentbus.wire.rpc import RegisterResult, SubscribeResult, Subscription, UnsubscribeResult
 
 EXPIRY_SECONDS: Final = 30.0
 """After so long without a heartbeat another claim on a session has ended."""
 
+NOTICES_PART: Final = 4
+"""One of so many parts of a result is kept for notices."""
+
 FIRST_DELAY: Final = 0.2
 LONGEST_DELAY: Final = 2.0
+
+
+class Taken(msgspec.Struct, frozen=True, eq=False):
+    """What goes into one recv result, until that is written or not; `inbox` is where it is from."""
+
+    inbox: Inbox
+    batch: Batch
+    told: Told
+
+    def __bool__(self) -> bool:
+        return bool(self.batch.entries or self.told.notices)
 
 
 class State(enum.Enum):
@@ -48,6 +63,7 @@ class Session:
         self.repository = repository
         self.state = State.DETACHED
         self.inbox = Inbox()
+        self.notices = Notices()
         self.facts: RegisterResult | None = None
         self.subscriptions: dict[str, Subscription] = {}
         self.problem: AgentbusError | None = None
@@ -101,7 +117,37 @@ class Session:
         """The claim is over."""
         self.state = State.DETACHED
         self.inbox.detach()
+        self.notices.clear()
         self.report_at = None
+
+    def reset(self) -> None:
+        """The bus is another: nothing that was held is of it."""
+        self.inbox, self.notices = Inbox(), Notices()
+        self.subscriptions, self.facts = {}, None
+        self.refused_at = self.renewed_at = None
+
+    # what waits for the agent
+
+    @property
+    def waiting(self) -> int:
+        """Messages, marks and notices that could be taken."""
+        return len(self.inbox) + len(self.notices)
+
+    def take(self, limit: int, room: int) -> Taken:
+        """What comes next: whole messages, then notices beside them, for which a part of the room
+        is kept where there are some."""
+        reserved = min(self.notices.size, room // NOTICES_PART)
+        batch = self.inbox.take(limit, room - reserved)
+        told = self.notices.take(room - batch.size, alone=not batch.entries)
+        return Taken(self.inbox, batch, told)
+
+    def restore(self, taken: Taken) -> None:
+        """It was not and will not be written."""
+        taken.inbox.restore(taken.batch)
+        if taken.inbox is self.inbox:
+            self.notices.restore(taken.told)
+
+    # its subscriptions
 
     def subscribed(self, result: SubscribeResult) -> None:
         """A subscription was made, renewed, or found."""
@@ -118,6 +164,12 @@ class Session:
         """A subscription is gone."""
         self.subscriptions.pop(result.channel, None)
         self.inbox.unsubscribed(result.channel)
+
+    def expired(self, subscription: int) -> None:
+        """A cursor has run out."""
+        for channel, each in list(self.subscriptions.items()):
+            if each.subscription == subscription:
+                del self.subscriptions[channel]
 
     def current_subscriptions(self) -> list[Subscription]:
         """With the positions that were confirmed last."""

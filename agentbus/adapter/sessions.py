@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import Final
 
 from agentbus.adapter.identity import Caller, Project, SessionKey
-from agentbus.adapter.inbox import Inbox
 from agentbus.adapter.link import Link
 from agentbus.adapter.reports import Reports
 from agentbus.adapter.session import Session, State
+from agentbus.adapter.stream import Entry
 from agentbus.client.connection import Answer
 from agentbus.wire.rpc import (
     AttachmentParams,
@@ -20,6 +20,8 @@ from agentbus.wire.rpc import (
     HeartbeatResult,
     RegisterParams,
     RegisterResult,
+    ReviseNote,
+    RevokeNote,
 )
 
 MAX_SESSIONS: Final = 64
@@ -75,15 +77,23 @@ class Sessions:
 
     # the link
 
-    def link_ready(self) -> None:
-        """All sessions register; a new bus instance knows nothing of what was before."""
-        renewed = self._link.instance != self._instance
-        self._instance = self._link.instance
+    def link_ready(self) -> bool:
+        """All sessions register; whether the bus is another than before."""
+        renewed = self._is_another(self._link.instance)
         for each in self._sessions.values():
-            if renewed:
-                each.inbox = Inbox()
             each.refused_at, each.problem = None, self._project.problem
             self._attach(each)
+        return renewed
+
+    def _is_another(self, instance: str | None) -> bool:
+        """A new bus instance knows nothing of what was before, and is told nothing of it."""
+        known, self._instance = self._instance, instance or self._instance
+        if known in (None, self._instance):
+            return False
+        for each in self._sessions.values():
+            each.reset()
+            self.stale(each)
+        return True
 
     def link_lost(self) -> None:
         """No claim outlives its connection."""
@@ -115,26 +125,33 @@ class Sessions:
 
     # answers
 
-    def answered(self, answer: Answer, now: float) -> None:
-        """Takes the answers to requests of its own."""
+    def answered(self, answer: Answer, now: float) -> bool:
+        """Takes the answers to requests of its own; whether the bus turned out to be another."""
+        renewed = False
         session = self._registering.pop(answer.request, None)
         if session is not None:
-            self._registered(session, answer, now)
+            renewed = self._registered(session, answer, now)
         stale = self.reports.answered(answer, now)
         if stale is not None:
             self.stale(stale)
         if isinstance(answer.result, HeartbeatResult):
             self._check_alive(answer.result)
+        return renewed
 
-    def _registered(self, session: Session, answer: Answer, now: float) -> None:
-        if isinstance(answer.result, RegisterResult):
-            if session.released:
-                self._give_back(answer.result.attachment)
-                return
-            session.accept(answer.result, now)
-            self.reports.report(session)
-        elif answer.error is not None:
+    def _registered(self, session: Session, answer: Answer, now: float) -> bool:
+        if answer.error is not None:
             session.refuse(answer.error, now)
+        if not isinstance(answer.result, RegisterResult):
+            return False
+        renewed = self._is_another(answer.result.instance)
+        if session.released:
+            self._give_back(answer.result.attachment)
+            return renewed
+        session.accept(answer.result, now)
+        self.reports.report(session)
+        if session.renewed_at is None:  # its harness has begun or resumed it, just now
+            self.reports.renew(session, now)
+        return renewed
 
     def _give_back(self, attachment: str) -> None:
         self._link.request("release", AttachmentParams(attachment=attachment))
@@ -151,14 +168,36 @@ class Sessions:
             session.lose()
             self._attach(session)
 
-    # messages
+    # what the daemon tells
+
+    def holder(self, attachment: str) -> Session | None:
+        """The session that has this claim."""
+        found = (each for each in self._sessions.values() if each.attachment == attachment)
+        return next(found, None)
+
+    @property
+    def root(self) -> Session | None:
+        """The session of the root conversation, where it has called or is expected to."""
+        return None if self._root is None else self._sessions.get(self._root)
 
     def deliver(self, note: DeliverNote) -> None:
         """What was pushed goes to its session."""
-        for each in self._sessions.values():
-            if each.attachment == note.attachment:
-                each.inbox.deliver(note)
-                self.reports.report(each)
+        session = self.holder(note.attachment)
+        if session is not None:
+            session.inbox.deliver(note)
+            if note.expired:
+                session.expired(note.subscription)
+            self.reports.report(session)
+
+    def revise(self, note: ReviseNote | RevokeNote) -> list[Entry]:
+        """A memory that a session may hold has changed; gives what of it is being written."""
+        session = self.holder(note.attachment)
+        if session is None:
+            return []
+        session.notices.supersede(note.memory_id)
+        entries = session.inbox.revise(note)
+        self.reports.report(session)
+        return entries
 
     def new_epoch(self, epoch: str, now: float) -> None:
         """Everything prefetched is void."""

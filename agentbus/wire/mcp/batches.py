@@ -61,6 +61,12 @@ class Batches:
         found.answered.pop(call, None)
         return self._finish(batch)
 
+    def reopen(self, batch: int, call: int) -> None:
+        """The answer to a call was taken back: the line waits for another one."""
+        found = self._open[batch]
+        del found.answered[call]
+        found.waiting[call] = None
+
     def settle(self, batch: int, call: int) -> None:
         """The line with the answer to this call was written."""
         found = self._open.get(batch)

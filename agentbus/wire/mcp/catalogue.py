@@ -1,9 +1,9 @@
-"""Tools as `tools/list` shows them in each revision."""
+"""Tools and resources as they are listed in each revision."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -40,3 +40,29 @@ def _describe(tool: Tool, revision: Revision) -> dict[str, Any]:
     if revision.structured and tool.meta is not None:
         shown["_meta"] = tool.meta
     return shown
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """Something that can be read, of JSON."""
+
+    uri: str
+    name: str
+    title: str
+    description: str
+
+
+MIME_TYPE: Final = "application/json"
+
+
+def describe_resources(resources: Iterable[Resource], revision: Revision) -> list[dict[str, Any]]:
+    """The `resources` of a `resources/list` result, without what the revision does not know."""
+    return [
+        {
+            "uri": each.uri,
+            "name": each.name,
+            **({"title": each.title} if revision.structured else {}),
+            "description": each.description,
+            "mimeType": MIME_TYPE,
+        }
+        for each in resources
+    ]

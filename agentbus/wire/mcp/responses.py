@@ -6,12 +6,26 @@ from typing import Any, Final
 
 import msgspec
 
-from agentbus.wire.mcp.catalogue import Tool, describe
+from agentbus.errors import AgentbusError
+from agentbus.wire.error_codes import to_data
+from agentbus.wire.mcp.catalogue import (
+    MIME_TYPE,
+    Resource,
+    Tool,
+    describe,
+    describe_resources,
+)
 from agentbus.wire.mcp.requests import META_SERVER, META_SUBSCRIPTION, RequestId
 from agentbus.wire.mcp.revisions import MODERN, Revision
 
+INTERNAL_ERROR: Final = -32603
+RESOURCE_NOT_FOUND: Final = -32002
+"""In the handshake era; a bad parameter in the modern one."""
+
 CACHE_MS: Final = 300_000
-"""Tools and instructions change only with the program or its settings."""
+"""What is listed changes only with the program or its settings."""
+
+CAPABILITIES: Final = {"tools": {}, "resources": {"subscribe": True}}
 
 _encode = msgspec.json.encode
 
@@ -46,7 +60,7 @@ def initialized(info: ServerInfo, revision: Revision) -> bytes:
     return _encode(
         {
             "protocolVersion": revision.name,
-            "capabilities": {"tools": {}},
+            "capabilities": CAPABILITIES,
             "serverInfo": server,
             "instructions": info.instructions,
         }
@@ -58,9 +72,9 @@ def discovered(info: ServerInfo) -> bytes:
     return _encode(
         {
             "supportedVersions": [revision.name for revision in MODERN],
-            "capabilities": {"tools": {}},
+            "capabilities": CAPABILITIES,
             "instructions": info.instructions,
-            **_cacheable(),
+            **_cacheable(CACHE_MS),
             **_complete(info),
         }
     )
@@ -68,10 +82,38 @@ def discovered(info: ServerInfo) -> bytes:
 
 def tool_list(info: ServerInfo, tools: list[Tool], revision: Revision) -> bytes:
     """The result of `tools/list`."""
-    result: dict[str, Any] = {"tools": describe(tools, revision)}
+    return _list(info, {"tools": describe(tools, revision)}, revision)
+
+
+def resource_list(info: ServerInfo, resources: list[Resource], revision: Revision) -> bytes:
+    """The result of `resources/list`."""
+    result: dict[str, Any] = {"resources": describe_resources(resources, revision)}
+    return _list(info, result, revision)
+
+
+def template_list(info: ServerInfo, revision: Revision) -> bytes:
+    """The result of `resources/templates/list`: there are none."""
+    return _list(info, {"resourceTemplates": []}, revision)
+
+
+def _list(info: ServerInfo, result: dict[str, Any], revision: Revision) -> bytes:
     if revision.modern:
-        result |= _cacheable() | _complete(info)
+        result |= _cacheable(CACHE_MS) | _complete(info)
     return _encode(result)
+
+
+def resource_contents(info: ServerInfo, revision: Revision, uri: str, document: bytes) -> bytes:
+    """The result of `resources/read`; what was read may be another at any time."""
+    contents = {"uri": uri, "mimeType": MIME_TYPE, "text": document.decode()}
+    result: dict[str, Any] = {"contents": [contents]}
+    if revision.modern:
+        result |= _cacheable(0) | _complete(info)
+    return _encode(result)
+
+
+def failure(identifier: RequestId, problem: AgentbusError) -> bytes:
+    """The JSON-RPC error for what has no result to put it into."""
+    return error(identifier, INTERNAL_ERROR, problem.message, to_data(problem))
 
 
 def tool_result(info: ServerInfo, revision: Revision, structured: bytes, *, failed: bool) -> bytes:
@@ -95,16 +137,23 @@ def empty(info: ServerInfo, revision: Revision) -> bytes:
     return _encode(_complete(info) if revision.modern else {})
 
 
-def listening(identifier: RequestId) -> bytes:
-    """Acknowledges `subscriptions/listen`: of the kinds that exist we send none, so far."""
-    params = {"notifications": {}, "_meta": {META_SUBSCRIPTION: identifier}}
-    return _encode(
-        {
-            "jsonrpc": "2.0",
-            "method": "notifications/subscriptions/acknowledged",
-            "params": params,
-        }
+def listening(identifier: RequestId, uris: list[str]) -> bytes:
+    """Acknowledges `subscriptions/listen`: of the kinds of changes these resources' are told."""
+    told = {"resourceSubscriptions": uris} if uris else {}
+    return _notification(
+        "notifications/subscriptions/acknowledged", {"notifications": told}, identifier
     )
+
+
+def updated(uri: str, identifier: RequestId | None = None) -> bytes:
+    """Tells that a resource has changed, to whoever listens by that request."""
+    return _notification("notifications/resources/updated", {"uri": uri}, identifier)
+
+
+def _notification(method: str, params: dict[str, Any], identifier: RequestId | None) -> bytes:
+    if identifier is not None:
+        params |= {"_meta": {META_SUBSCRIPTION: identifier}}
+    return _encode({"jsonrpc": "2.0", "method": method, "params": params})
 
 
 def listened(info: ServerInfo, identifier: RequestId) -> bytes:
@@ -114,8 +163,8 @@ def listened(info: ServerInfo, identifier: RequestId) -> bytes:
     return _encode(result)
 
 
-def _cacheable() -> dict[str, Any]:
-    return {"ttlMs": CACHE_MS, "cacheScope": "private"}
+def _cacheable(milliseconds: int) -> dict[str, Any]:
+    return {"ttlMs": milliseconds, "cacheScope": "private"}
 
 
 def _complete(info: ServerInfo) -> dict[str, Any]:

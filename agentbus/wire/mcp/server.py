@@ -1,14 +1,15 @@
 """The conversation with one client: requests in, events out, answers in any order.
 
-A tool call lives from its `ToolCall` event until `settle` (its answer was written) or `abandon`
-(none was or will be). Until then a cancellation of it comes out as `Cancelled`. Calls are numbered
+A call (of a tool, or a read of a resource) lives from its event until `settle` (its answer was
+written) or `abandon` (none was or will be). Until then a cancellation of it comes out as
+`Cancelled`, and an answer that was taken back may be given anew after `reopen`. Calls are numbered
 by us: a client may use an id again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import msgspec
 
@@ -17,8 +18,10 @@ from agentbus.wire.error_codes import INVALID_PARAMS, INVALID_REQUEST, METHOD_NO
 from agentbus.wire.lines import LineDecoder
 from agentbus.wire.mcp import responses
 from agentbus.wire.mcp.batches import Whole
-from agentbus.wire.mcp.catalogue import Tool
-from agentbus.wire.mcp.open_calls import OpenCalls
+from agentbus.wire.mcp.catalogue import Resource, Tool
+from agentbus.wire.mcp.events import Cancelled, Event, Greeted, Line, ResourceRead, Say, ToolCall
+from agentbus.wire.mcp.listeners import Listeners
+from agentbus.wire.mcp.open_calls import OpenCall, OpenCalls
 from agentbus.wire.mcp.requests import (
     Batch,
     Garbled,
@@ -26,7 +29,6 @@ from agentbus.wire.mcp.requests import (
     Notification,
     Refusal,
     Request,
-    RequestId,
     is_id,
     read_line,
     read_value,
@@ -38,66 +40,27 @@ MAX_LINE: Final = 8 * 1024 * 1024
 """Bytes of a line from the client, its LF included."""
 
 MAX_CALLS: Final = 1024
-"""Tool calls that may be open at a time."""
+"""Calls that may be open at a time."""
 
-MAX_LISTENERS: Final = 64
-
-INTERNAL_ERROR: Final = -32603
-
-
-class Line(msgspec.Struct, frozen=True):
-    """Something to write; once its last byte is out, the answers to `calls` are delivered."""
-
-    data: bytes
-    calls: tuple[int, ...] = ()
-
-
-class Say(msgspec.Struct, frozen=True):
-    """Write this."""
-
-    line: Line
-
-
-class ToolCall(msgspec.Struct, frozen=True):
-    """Somebody calls a tool; `call` names it in `McpServer.answer`.
-
-    `client` is the name that the client gave itself, in this request or in its handshake.
-    """
-
-    call: int
-    name: str
-    arguments: dict[str, Any]
-    meta: dict[str, Any]
-    client: str | None
-
-
-class Cancelled(msgspec.Struct, frozen=True):
-    """The client does not want the answer any more."""
-
-    call: int
-
-
-class Greeted(msgspec.Struct, frozen=True):
-    """A client told its name, without calling a tool yet."""
-
-    client: str | None
-
-
-Event = Say | ToolCall | Cancelled | Greeted
+TOO_MANY: Final = f"{MAX_CALLS} calls are open; await answers first"
 
 
 class McpServer:
     """One per stdio connection."""
 
-    def __init__(self, info: ServerInfo, tools: Sequence[Tool]) -> None:
+    def __init__(
+        self, info: ServerInfo, tools: Sequence[Tool], resources: Sequence[Resource] = ()
+    ) -> None:
         self._info = info
         self._tools = list(tools)
         self._names = frozenset(tool.name for tool in tools)
+        self._resources = list(resources)
+        self._uris = frozenset(resource.uri for resource in resources)
         self._lines = LineDecoder(MAX_LINE)
         self._revision = LATEST_HANDSHAKE
         self._client: str | None = None
         self._calls = OpenCalls()
-        self._listeners: dict[RequestId, None] = {}
+        self._listeners = Listeners(self._uris)
 
     # what the client sends
 
@@ -150,7 +113,7 @@ class McpServer:
         identifier = message.params.get("requestId")
         if not is_id(identifier):
             return
-        self._listeners.pop(identifier, None)
+        self._listeners.cancel(identifier)
         call = self._calls.find(identifier)
         if call is not None:
             events.append(Cancelled(call))
@@ -161,6 +124,8 @@ class McpServer:
             self._say(reply, batch, events)
         elif request.method == "tools/call":
             self._call(request, batch, events)
+        elif request.method == "resources/read":
+            self._read(request, batch, events)
         elif request.method == "subscriptions/listen":
             self._listen(request, events)
         else:
@@ -176,8 +141,10 @@ class McpServer:
                 return self._initialize(request)
             case ("ping", False):
                 return responses.response(request.id, responses.empty(self._info, revision))
-            case ("tools/list", _):
-                return self._list_tools(request, revision)
+            case ("tools/list" | "resources/list" | "resources/templates/list", _):
+                return self._list(request, revision)
+            case ("resources/subscribe" | "resources/unsubscribe", False):
+                return self._subscribe(request, revision)
             case ("server/discover", True):
                 return responses.response(request.id, responses.discovered(self._info))
             case _:
@@ -190,25 +157,50 @@ class McpServer:
             return responses.error(request.id, INVALID_PARAMS, "protocolVersion is a string")
         self._revision = negotiate(requested)
         self._client = request.client
+        self._listeners.greeted()
         return responses.response(request.id, responses.initialized(self._info, self._revision))
 
-    def _list_tools(self, request: Request, revision: Revision) -> bytes:
+    def _list(self, request: Request, revision: Revision) -> bytes:
         if request.params.get("cursor") is not None:
             return responses.error(
                 request.id, INVALID_PARAMS, "there is one page; leave cursor out"
             )
-        return responses.response(
-            request.id, responses.tool_list(self._info, self._tools, revision)
-        )
+        match request.method:
+            case "tools/list":
+                result = responses.tool_list(self._info, self._tools, revision)
+            case "resources/list":
+                result = responses.resource_list(self._info, self._resources, revision)
+            case _:
+                result = responses.template_list(self._info, revision)
+        return responses.response(request.id, result)
+
+    def _subscribe(self, request: Request, revision: Revision) -> bytes:
+        uri = request.params.get("uri")
+        if not self._is_resource(uri):
+            return self._no_resource(request, revision)
+        if request.method == "resources/subscribe":
+            self._listeners.subscribe(uri)
+        else:
+            self._listeners.unsubscribe(uri)
+        return responses.response(request.id, responses.empty(self._info, revision))
+
+    def _is_resource(self, uri: Any) -> TypeGuard[str]:
+        return isinstance(uri, str) and uri in self._uris
+
+    def _no_resource(self, request: Request, revision: Revision) -> bytes:
+        code = INVALID_PARAMS if revision.modern else responses.RESOURCE_NOT_FOUND
+        known = ", ".join(sorted(self._uris)) or "none"
+        return responses.error(request.id, code, f"there is no such resource; there is {known}")
 
     def _listen(self, request: Request, events: list[Event]) -> None:
-        if not isinstance(request.params.get("notifications"), dict):
+        wanted = request.params.get("notifications")
+        if not isinstance(wanted, dict):
             reply = responses.error(request.id, INVALID_PARAMS, "notifications is an object")
-        elif len(self._listeners) >= MAX_LISTENERS:
-            reply = responses.error(request.id, INTERNAL_ERROR, "too many open subscriptions")
+        elif self._listeners.full:
+            code = responses.INTERNAL_ERROR
+            reply = responses.error(request.id, code, "too many open subscriptions")
         else:
-            self._listeners[request.id] = None
-            reply = responses.listening(request.id)
+            reply = self._listeners.listen(request.id, wanted)
         self._say(reply, None, events)
 
     def _call(self, request: Request, batch: int | None, events: list[Event]) -> None:
@@ -216,10 +208,28 @@ class McpServer:
         if refusal is not None:
             self._say(responses.error(request.id, INVALID_PARAMS, refusal), batch, events)
             return
-        client = request.client if request.revision is not None else self._client
-        call = self._calls.open(request.id, request.revision or self._revision, batch)
+        call = self._open(request, batch)
         arguments = request.params.get("arguments") or {}
-        events.append(ToolCall(call, request.params["name"], arguments, request.meta, client))
+        name = request.params["name"]
+        events.append(ToolCall(call, name, arguments, request.meta, self._named(request)))
+
+    def _read(self, request: Request, batch: int | None, events: list[Event]) -> None:
+        uri = request.params.get("uri")
+        if not self._is_resource(uri):
+            reply = self._no_resource(request, request.revision or self._revision)
+            self._say(reply, batch, events)
+        elif len(self._calls) >= MAX_CALLS:
+            self._say(responses.error(request.id, INVALID_PARAMS, TOO_MANY), batch, events)
+        else:
+            call = self._open(request, batch, uri)
+            events.append(ResourceRead(call, uri, request.meta, self._named(request)))
+
+    def _open(self, request: Request, batch: int | None, uri: str | None = None) -> int:
+        revision = request.revision or self._revision
+        return self._calls.open(OpenCall(request.id, revision, batch, uri))
+
+    def _named(self, request: Request) -> str | None:
+        return request.client if request.revision is not None else self._client
 
     def _refuse_call(self, params: dict[str, Any]) -> str | None:
         name = params.get("name")
@@ -231,7 +241,7 @@ class McpServer:
         if not isinstance(params.get("arguments", {}), dict | None):
             return "arguments is an object"
         if len(self._calls) >= MAX_CALLS:
-            return f"{MAX_CALLS} tool calls are open; await answers first"
+            return TOO_MANY
         return None
 
     def _garbled(self, garbled: Garbled, batch: int | None, events: list[Event]) -> None:
@@ -255,20 +265,29 @@ class McpServer:
         if line is not None:
             events.append(Say(line))
 
-    # what the tools say
+    # what they are answered
 
     def answer(self, call: int, structured: bytes) -> Line | None:
         """The result of a call, as a JSON object; None while a batch waits for its other calls."""
-        return self._answer(call, structured, failed=False)
+        found = self._calls[call]
+        if found.uri is None:
+            result = responses.tool_result(self._info, found.revision, structured, failed=False)
+        else:
+            result = responses.resource_contents(self._info, found.revision, found.uri, structured)
+        return _line(self._calls.answer(call, responses.response(found.id, result)))
 
     def fail(self, call: int, error: AgentbusError) -> Line | None:
         """The result of a call that did not succeed; None as in `answer`."""
-        return self._answer(call, encode_failure(error), failed=True)
+        found = self._calls[call]
+        if found.uri is not None:
+            return _line(self._calls.answer(call, responses.failure(found.id, error)))
+        failure = encode_failure(error)
+        result = responses.tool_result(self._info, found.revision, failure, failed=True)
+        return _line(self._calls.answer(call, responses.response(found.id, result)))
 
-    def _answer(self, call: int, structured: bytes, *, failed: bool) -> Line | None:
-        revision = self._calls.revision(call)
-        result = responses.tool_result(self._info, revision, structured, failed=failed)
-        return _line(self._calls.answer(call, result))
+    def reopen(self, call: int) -> None:
+        """No byte of the answer was or will be written: the call waits for another one."""
+        self._calls.reopen(call)
 
     def abandon(self, call: int) -> Line | None:
         """A cancelled call: of its answer, if there was one, no byte was or will be written.
@@ -281,14 +300,19 @@ class McpServer:
         """The answers to these calls have been written."""
         self._calls.settle(calls)
 
+    # what they are told unasked
+
+    def listens(self, uri: str) -> bool:
+        """Whether the client wants to know of changes of a resource."""
+        return self._listeners.listens(uri)
+
+    def updated(self, uri: str) -> list[Line]:
+        """Tells of a change whoever listens."""
+        return [Line(each + b"\n") for each in self._listeners.updated(uri)]
+
     def close(self) -> list[Line]:
         """What is left to be said when the server ends by itself: subscriptions end."""
-        lines = [
-            Line(responses.response(each, responses.listened(self._info, each)) + b"\n")
-            for each in self._listeners
-        ]
-        self._listeners.clear()
-        return lines
+        return [Line(each + b"\n") for each in self._listeners.close(self._info)]
 
 
 def encode_failure(error: AgentbusError) -> bytes:

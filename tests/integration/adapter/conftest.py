@@ -138,7 +138,10 @@ class Daemon:
     def _next(self) -> dict[str, Any]:
         assert self._connection is not None
         while not self._lines:
-            data = self._connection.recv(1 << 20)
+            try:
+                data = self._connection.recv(1 << 20)
+            except ConnectionResetError:  # it was killed before it had read all we said
+                data = b""
             if not data:
                 raise EOFError("the adapter has hung up")
             *lines, self._rest = (self._rest + data).split(b"\n")

@@ -39,6 +39,14 @@ from agentbus.wire.error_codes import to_rpc
 
 Answer = dict[str, Any] | AgentbusError | None
 
+SUBSCRIPTION = {
+    "subscription": 1,
+    "channel": "general",
+    "position": 0,
+    "expires_at": "2026-12-03T00:00:00.000Z",
+    "include_own": False,
+}
+
 
 class Counting:
     """Tokens that can be told in advance."""
@@ -77,7 +85,7 @@ class World:
             "hello": {"protocol": 1, "version": "0.0", "instance": "i", "state": "ready"},
             "register": self._register,
             "heartbeat": lambda _: {"attachments": self.attachments, "lagging": False},
-            "renew": {"subscriptions": []},
+            "renew": {"subscriptions": [SUBSCRIPTION]},
             "release": {},
             "delivered": {},
             "send": lambda params: {
@@ -102,15 +110,7 @@ class World:
             "agent": params.get("agent") or "Sam",
             "resumed": False,
             "epoch": self.epoch,
-            "subscriptions": [
-                {
-                    "subscription": 1,
-                    "channel": "general",
-                    "position": 0,
-                    "expires_at": "2026-12-03T00:00:00.000Z",
-                    "include_own": False,
-                }
-            ],
+            "subscriptions": [SUBSCRIPTION],
         }
 
     # time and events

@@ -17,6 +17,8 @@ from agentbus.adapter.identity import (
 )
 from agentbus.errors import InvalidArgument
 
+NOW = 100.0
+
 
 def identity(**given: Any) -> Identity:
     return Identity(Given(fallback="random", **given))
@@ -28,38 +30,38 @@ def codex(thread: str, root: str, **more: Any) -> dict[str, Any]:
 
 
 def test_claude_code_is_known_by_its_environment():
-    caller = identity(claude_session="C").caller("claude-code", {})
+    caller = identity(claude_session="C").caller("claude-code", {}, NOW)
     assert caller == Caller(SessionKey("claude-code", "C"))
 
 
 def test_another_program_does_not_take_claudes_session_for_its_own():
-    caller = identity(claude_session="C").caller("opencode", {})
+    caller = identity(claude_session="C").caller("opencode", {}, NOW)
     assert caller.key == SessionKey("opencode", "random")
 
 
 def test_codex_names_thread_and_root_in_each_call():
     who = identity()
-    assert who.caller("codex-mcp-client", codex("r", "r")).key == SessionKey("codex", "r")
-    caller = who.caller("codex-mcp-client", codex("c", "r", subagent_kind="review"))
+    assert who.caller("codex-mcp-client", codex("r", "r"), NOW).key == SessionKey("codex", "r")
+    caller = who.caller("codex-mcp-client", codex("c", "r", subagent_kind="review"), NOW)
     assert caller == Caller(SessionKey("codex", "r", "c"), "review")
 
 
 def test_the_turns_metadata_may_be_text_and_is_enough():
     turn = json.dumps({"session_id": "r", "thread_id": "c", "thread_source": "subagent"})
-    caller = identity().caller("codex-mcp-client", {"x-codex-turn-metadata": turn})
+    caller = identity().caller("codex-mcp-client", {"x-codex-turn-metadata": turn}, NOW)
     assert caller == Caller(SessionKey("codex", "r", "c"), "subagent")
 
 
 @pytest.mark.parametrize("turn", ["no json", "[1]", 5, None, [], {"session_id": 5}])
 def test_metadata_of_another_shape_is_nothing(turn):
-    caller = identity().caller("codex-mcp-client", {"x-codex-turn-metadata": turn})
+    caller = identity().caller("codex-mcp-client", {"x-codex-turn-metadata": turn}, NOW)
     assert caller.key == SessionKey("codex", "random")
 
 
 def test_a_call_without_a_binding_belongs_to_the_last_bound_root():
     who = identity(claude_session="C")
-    who.caller("codex-mcp-client", codex("c", "r"))
-    assert who.caller("codex-mcp-client", {}).key == SessionKey("codex", "r")
+    who.caller("codex-mcp-client", codex("c", "r"), NOW)
+    assert who.caller("codex-mcp-client", {}, NOW).key == SessionKey("codex", "r")
 
 
 def test_codex_is_not_expected_before_it_calls():
@@ -69,20 +71,20 @@ def test_codex_is_not_expected_before_it_calls():
 
 def test_what_was_given_at_start_is_the_root_and_calls_may_still_show_subagents():
     who = identity(application="codex", session="S")
-    assert who.caller("anything", {}).key == SessionKey("codex", "S")
-    assert who.caller("anything", codex("r", "r")).key == SessionKey("codex", "S")
-    assert who.caller("anything", codex("c", "r")).key == SessionKey("codex", "S", "c")
+    assert who.caller("anything", {}, NOW).key == SessionKey("codex", "S")
+    assert who.caller("anything", codex("r", "r"), NOW).key == SessionKey("codex", "S")
+    assert who.caller("anything", codex("c", "r"), NOW).key == SessionKey("codex", "S", "c")
 
 
 def test_a_child_given_at_start_is_the_caller():
     who = identity(application="x", session="P", child="K", role="tests")
-    assert who.caller("y", {}) == Caller(SessionKey("x", "P", "K"), "tests")
+    assert who.caller("y", {}, NOW) == Caller(SessionKey("x", "P", "K"), "tests")
 
 
 def test_a_request_without_a_client_belongs_to_the_client_seen_last():
     who = identity()
     who.expect("opencode")
-    assert who.caller(None, {}).key == SessionKey("opencode", "random")
+    assert who.caller(None, {}, NOW).key == SessionKey("opencode", "random")
 
 
 @pytest.mark.parametrize(
@@ -104,7 +106,7 @@ def test_an_application_is_a_name_whatever_the_client_says(client, application):
 @pytest.mark.parametrize("name", ["x" * 129, "a\nb"])
 def test_a_session_id_that_is_no_name_is_refused(name):
     with pytest.raises(InvalidArgument):
-        identity().caller("codex-mcp-client", codex(name, name))
+        identity().caller("codex-mcp-client", codex(name, name), NOW)
 
 
 def test_a_project_is_the_repository_around_the_directory(tmp_path):

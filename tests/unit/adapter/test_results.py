@@ -12,7 +12,18 @@ from hypothesis import strategies as st
 
 from agentbus.adapter import results
 from agentbus.adapter.inbox import Inbox
-from agentbus.wire.rpc import DeliverNote, Gap, HistoryResult, SubscribeResult
+from agentbus.adapter.notices import Notices, Told
+from agentbus.wire.rpc import (
+    DeliverNote,
+    DiscoveredAgent,
+    DiscoveredSession,
+    DiscoverResult,
+    Gap,
+    HistoryResult,
+    NoticeNote,
+    SearchItem,
+    SubscribeResult,
+)
 
 
 def envelope(content: str, seq: int = 1, **more: Any) -> bytes:
@@ -34,7 +45,7 @@ def received(*messages: bytes, ceiling: int = 4096, gaps: list[Gap] | None = Non
         )
     )
     batch = inbox.take(1000, ceiling - results.FRAME)
-    shown = results.received(batch, ceiling, more=len(inbox) > 0)
+    shown = results.received(batch, Told([]), ceiling, more=len(inbox) > 0)
     assert len(shown) <= ceiling
     return json.loads(shown)
 
@@ -61,28 +72,6 @@ def test_gaps_are_counted_and_shown():
     gap = Gap(channel="c", after_seq=0, resumed_at_seq=3, lost=2)
     shown = received(envelope("x", 3), gaps=[gap])
     assert shown["gaps"] == [{"channel": "c", "after_seq": 0, "resumed_at_seq": 3, "lost": 2}]
-
-
-def test_a_cut_message_has_the_rest_of_itself_and_its_length():
-    cut = json.loads(results.fit(envelope("é" * 5000, reply_to="m0", metadata={"a": 1}), 2000))
-    assert cut["content_truncated"] is True
-    assert cut["content_length"] == 5000
-    assert 900 < len(cut["content"]) < 1000
-    assert (cut["reply_to"], cut["metadata"]) == ("m0", {"a": 1})
-
-
-def test_a_cut_uses_the_room_to_the_last_character():
-    room = 1000
-    whole = results.fit(envelope("x" * 5000), room)
-    assert len(whole) == room
-
-
-def test_metadata_that_alone_is_too_large_is_left_out_and_said_so():
-    message = envelope("x" * 100, metadata={"a": "y" * 5000}, references=[{"kind": "url"}] * 3)
-    cut = json.loads(results.fit(message, 2000))
-    assert cut["metadata_omitted"] is True
-    assert cut["references_omitted"] is True
-    assert cut["content"] == "x" * 100
 
 
 @pytest.mark.parametrize(("newest", "kept"), [(True, [7, 8, 9]), (False, [0, 1, 2])])
@@ -114,3 +103,87 @@ def test_plain_results_leave_out_what_is_not_there():
         "created": False,
         "include_own": False,
     }
+
+
+def changed(memory: str, content: str, revision: int = 2) -> NoticeNote:
+    return NoticeNote(
+        attachment="a",
+        kind="memory_changed",
+        channel="memory",
+        memory_id=memory,
+        revision=revision,
+        message=msgspec.Raw(envelope(content, memory_id=memory, revision=revision)),
+    )
+
+
+def with_notices(*notes: NoticeNote, room: int) -> Any:
+    notices = Notices()
+    for note in notes:
+        notices.add(note)
+    told = notices.take(room - results.FRAME, alone=True)
+    shown = results.received(Inbox().take(1, 0), told, room, more=False)
+    assert len(shown) <= room
+    return json.loads(shown)
+
+
+def test_notices_are_shown_with_the_message_they_are_about():
+    (notice,) = with_notices(changed("k", "new"), room=4096)["notices"]
+    assert notice["message"]["content"] == "new"
+    del notice["message"]
+    assert notice == {
+        "kind": "memory_changed",
+        "channel": "memory",
+        "memory_id": "k",
+        "revision": 2,
+    }
+
+
+@given(st.lists(texts, min_size=1, max_size=4), st.integers(4, 12))
+def test_notices_never_pass_the_ceiling(contents, kib):
+    notes = [changed(str(number), content) for number, content in enumerate(contents)]
+    shown = with_notices(*notes, room=kib * 1024)["notices"]
+    assert shown
+    for notice, content in zip(shown, contents, strict=False):
+        assert content.startswith(notice["message"]["content"])
+
+
+def test_a_search_result_is_the_message_with_its_snippet():
+    item = SearchItem(message=msgspec.Raw(envelope("a long text")), snippet='"long"')
+    assert json.loads(results.found(item)) == {
+        "message_id": "m1",
+        "seq": 1,
+        "content": "a long text",
+        "snippet": '"long"',
+    }
+
+
+@given(texts, st.text(max_size=200))
+def test_a_search_result_that_is_larger_alone_is_cut_and_keeps_its_snippet(content, snippet):
+    item = SearchItem(message=msgspec.Raw(envelope(content)), snippet=snippet)
+    shown = results.found(item, 3000)
+    assert len(shown) <= 3000
+    assert json.loads(shown)["snippet"] == snippet
+
+
+def crowd(agents: int, sessions: int) -> DiscoverResult:
+    each = DiscoveredSession(
+        display_name="Sam", application="a", session="s" * 100, attached=True, last_seen="t"
+    )
+    return DiscoverResult(
+        agents=[
+            DiscoveredAgent(agent=f"Sam{number}", sessions=[each] * sessions)
+            for number in range(agents)
+        ]
+    )
+
+
+@pytest.mark.parametrize(
+    ("agents", "sessions", "more"), [(0, 0, False), (3, 5, False), (3, 90, True), (500, 2, True)]
+)
+def test_as_many_agents_are_shown_as_there_is_room_for(agents, sessions, more):
+    shown = results.discovered(crowd(agents, sessions), 8192)
+    assert len(shown) <= 8192
+    document = json.loads(shown)
+    assert document["more"] is more
+    assert bool(document["agents"]) == bool(agents)
+    assert all(each["sessions"] for each in document["agents"])

@@ -12,9 +12,10 @@ from mcp_types.version import HANDSHAKE_PROTOCOL_VERSIONS, KNOWN_PROTOCOL_VERSIO
 from pydantic import TypeAdapter
 
 from agentbus.adapter import tools
+from agentbus.adapter.updates import INBOX
 from agentbus.config import Settings
-from agentbus.errors import RateLimited
-from agentbus.wire.mcp import McpServer, Say, ToolCall
+from agentbus.errors import RateLimited, Unavailable
+from agentbus.wire.mcp import McpServer, ResourceRead, Say, ToolCall
 from agentbus.wire.mcp.responses import ServerInfo
 
 MODERN = "2026-07-28"
@@ -26,13 +27,13 @@ class Client:
     def __init__(self, revision: str) -> None:
         self.revision = revision
         self.server = McpServer(
-            ServerInfo("agentbus", "agentbus", "1.0", tools.INSTRUCTIONS), tools.table(Settings())
+            ServerInfo("agentbus", "agentbus", "1.0", tools.INSTRUCTIONS),
+            tools.table(Settings()),
+            [INBOX],
         )
         if revision in HANDSHAKE_PROTOCOL_VERSIONS:
             client = {"name": "t", "version": "1"}
-            self.ask(
-                "initialize", protocolVersion=revision, capabilities={}, clientInfo=client
-            )
+            self.ask("initialize", protocolVersion=revision, capabilities={}, clientInfo=client)
 
     def write(self, method: str, **params: Any) -> list[Any]:
         if self.revision == MODERN:
@@ -79,13 +80,6 @@ def test_the_tools_validate_and_their_schemas_are_schemas(client):
         Draft202012Validator.check_schema(tool.get("outputSchema", {}))
 
 
-def test_nothing_is_sent_that_the_revision_would_drop(client):
-    """The reference types ignore what they do not know: a dump must give all of it back."""
-    result = client.ask("tools/list")
-    shaped = methods.serialize_server_result("tools/list", client.revision, result)
-    assert shaped == result
-
-
 def test_results_and_failures_validate(client):
     answer = client.server.answer(client.call(), b'{"display_name":"Sam"}')
     assert answer is not None
@@ -96,6 +90,41 @@ def test_results_and_failures_validate(client):
     client.check("tools/call", failure.data)
 
 
+def test_resources_validate_and_what_is_read(client):
+    (inbox,) = client.ask("resources/list")["resources"]
+    assert client.ask("resources/templates/list")["resourceTemplates"] == []
+    (event,) = client.write("resources/read", uri=inbox["uri"])
+    assert isinstance(event, ResourceRead)
+    answer = client.server.answer(event.call, b'{"channels":[]}')
+    client.check("resources/read", answer.data)
+    client.server.settle(answer.calls)
+    (event,) = client.write("resources/read", uri=inbox["uri"])
+    failure = client.server.fail(event.call, Unavailable("gone"))
+    document = msgspec.json.decode(failure.data)
+    assert isinstance(
+        jsonrpc.jsonrpc_message_adapter.validate_python(document), jsonrpc.JSONRPCError
+    )
+
+
+def test_changes_of_resources_validate(client):
+    uri = INBOX.uri
+    if client.revision == MODERN:
+        wanted = {"resourceSubscriptions": [uri]}
+        client.write("subscriptions/listen", notifications=wanted)
+    else:
+        client.ask("resources/subscribe", uri=uri)
+    (line,) = client.server.updated(uri)
+    note = msgspec.json.decode(line.data)
+    methods.parse_server_notification(note["method"], client.revision, note["params"])
+
+
+@pytest.mark.parametrize("method", ["tools/list", "resources/list"])
+def test_nothing_is_listed_that_the_revision_would_drop(client, method):
+    """The reference types ignore what they do not know: a dump must give all of it back."""
+    result = client.ask(method)
+    assert methods.serialize_server_result(method, client.revision, result) == result
+
+
 def test_ping_validates_where_it_exists(client):
     if client.revision != MODERN:
         assert client.ask("ping") == {}
@@ -104,7 +133,8 @@ def test_ping_validates_where_it_exists(client):
 def test_discovery_and_subscriptions_validate():
     client = Client(MODERN)
     client.ask("server/discover")
-    (event,) = client.write("subscriptions/listen", notifications={"toolsListChanged": True})
+    wanted = {"toolsListChanged": True, "resourceSubscriptions": [INBOX.uri]}
+    (event,) = client.write("subscriptions/listen", notifications=wanted)
     note = msgspec.json.decode(event.line.data)
     methods.parse_server_notification(note["method"], MODERN, note["params"])
     (end,) = client.server.close()

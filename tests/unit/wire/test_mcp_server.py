@@ -10,16 +10,27 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbus.errors import NotFound
-from agentbus.wire.mcp import Cancelled, Greeted, McpServer, Say, Tool, ToolCall
+from agentbus.errors import NotFound, Unavailable
+from agentbus.wire.mcp import (
+    Cancelled,
+    Greeted,
+    McpServer,
+    Resource,
+    ResourceRead,
+    Say,
+    Tool,
+    ToolCall,
+)
+from agentbus.wire.mcp.listeners import MAX_LISTENERS
 from agentbus.wire.mcp.responses import ServerInfo
-from agentbus.wire.mcp.server import MAX_CALLS, MAX_LISTENERS
+from agentbus.wire.mcp.server import MAX_CALLS
 
 ENVELOPE = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "modern", "version": "1"},
 }
+INBOX = "agentbus://inbox"
 OLD = ["2024-11-05", "2025-03-26"]
 HANDSHAKE = [*OLD, "2025-06-18", "2025-11-25"]
 
@@ -39,7 +50,9 @@ def tool(name: str = "echo", **meta: Any) -> Tool:
 @pytest.fixture
 def server() -> McpServer:
     return McpServer(
-        ServerInfo("agentbus", "agentbus", "1.0", "how to"), [tool(always=True), tool("other")]
+        ServerInfo("agentbus", "agentbus", "1.0", "how to"),
+        [tool(always=True), tool("other")],
+        [Resource(INBOX, "inbox", "Inbox", "what waits")],
     )
 
 
@@ -233,7 +246,7 @@ def test_ping_is_answered_in_the_handshake_era_alone(server):
     assert server.answer(open_call.call, b"{}") is not None
 
 
-@pytest.mark.parametrize("method", ["resources/list", "prompts/list", "logging/setLevel", "x", ""])
+@pytest.mark.parametrize("method", ["prompts/list", "logging/setLevel", "x", ""])
 def test_unknown_requests_are_refused_and_unknown_notifications_are_nothing(server, method):
     assert ask(server, method)["error"]["code"] == -32601
     assert server.feed(line(method)) == []
@@ -304,7 +317,9 @@ def test_a_modern_request_takes_no_client_from_an_earlier_one(server):
 
 
 def test_a_subscription_is_acknowledged_and_stays_open_until_the_end(server):
-    listen = line("subscriptions/listen", "s", _meta=ENVELOPE, notifications={"toolsListChanged": 1})
+    listen = line(
+        "subscriptions/listen", "s", _meta=ENVELOPE, notifications={"toolsListChanged": 1}
+    )
     (acknowledged,) = said(server.feed(listen))
     assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
     assert acknowledged["params"] == {
@@ -331,6 +346,168 @@ def test_subscriptions_are_bounded_and_checked(server):
         ask(server, "subscriptions/listen", identifier, _meta=ENVELOPE, notifications={})
     more = ask(server, "subscriptions/listen", "more", _meta=ENVELOPE, notifications={})
     assert more["error"]["code"] == -32603
+
+
+# resources
+
+
+def modern_call(server: McpServer, method: str, **params: Any) -> dict[str, Any]:
+    return ask(server, method, _meta=ENVELOPE, **params)
+
+
+@pytest.mark.parametrize("revision", HANDSHAKE)
+def test_resources_are_offered_and_listed(server, revision):
+    capabilities = greet(server, revision)["result"]["capabilities"]
+    assert capabilities["resources"] == {"subscribe": True}
+    (inbox,) = ask(server, "resources/list")["result"]["resources"]
+    assert inbox["uri"] == INBOX
+    assert inbox["mimeType"] == "application/json"
+    assert ("title" in inbox) == (revision not in OLD)
+    assert ask(server, "resources/templates/list")["result"] == {"resourceTemplates": []}
+
+
+def test_resources_are_listed_in_the_modern_era(server):
+    result = modern_call(server, "resources/list")["result"]
+    assert [each["uri"] for each in result["resources"]] == [INBOX]
+    assert result["ttlMs"] > 0
+    assert modern_call(server, "resources/templates/list")["result"]["resourceTemplates"] == []
+
+
+def read(server: McpServer, identifier: Any = 1, **params: Any) -> ResourceRead:
+    (event,) = server.feed(line("resources/read", identifier, **({"uri": INBOX} | params)))
+    assert isinstance(event, ResourceRead)
+    return event
+
+
+def test_what_is_read_is_text_of_json(server):
+    greet(server, "2025-11-25")
+    reply = msgspec.json.decode(server.answer(read(server, "r").call, b'{"a":1}').data)
+    assert reply == {
+        "jsonrpc": "2.0",
+        "id": "r",
+        "result": {"contents": [{"uri": INBOX, "mimeType": "application/json", "text": '{"a":1}'}]},
+    }
+
+
+def test_what_is_read_in_the_modern_era_is_not_to_be_kept(server):
+    event = read(server, _meta=ENVELOPE)
+    assert event.client == "modern"
+    result = msgspec.json.decode(server.answer(event.call, b"{}").data)["result"]
+    assert (result["ttlMs"], result["cacheScope"], result["resultType"]) == (
+        0,
+        "private",
+        "complete",
+    )
+
+
+def test_a_read_that_fails_is_an_error_with_its_code(server):
+    reply = msgspec.json.decode(server.fail(read(server).call, Unavailable("gone")).data)
+    assert reply["error"]["code"] == -32603
+    assert reply["error"]["data"] == {"code": "unavailable", "message": "gone", "retryable": True}
+
+
+def test_a_read_can_be_cancelled(server):
+    event = read(server, "r")
+    assert server.feed(line("notifications/cancelled", requestId="r")) == [Cancelled(event.call)]
+    assert server.abandon(event.call) is None
+
+
+@pytest.mark.parametrize("uri", ["agentbus://other", "", None, 5, [INBOX], {}])
+@pytest.mark.parametrize(
+    "method", ["resources/read", "resources/subscribe", "resources/unsubscribe"]
+)
+def test_there_is_no_other_resource(server, method, uri):
+    error = ask(server, method, uri=uri)["error"]
+    assert error["code"] == -32002
+    assert INBOX in error["message"]
+
+
+def test_an_unknown_resource_is_a_bad_parameter_in_the_modern_era(server):
+    assert modern_call(server, "resources/read", uri="x")["error"]["code"] == -32602
+
+
+def told(server: McpServer) -> list[Any]:
+    return [msgspec.json.decode(each.data) for each in server.updated(INBOX)]
+
+
+def test_changes_are_told_to_whoever_has_subscribed_until_they_unsubscribe(server):
+    greet(server, "2025-06-18")
+    assert not server.listens(INBOX)
+    assert told(server) == []
+    for _ in range(2):
+        assert ask(server, "resources/subscribe", uri=INBOX)["result"] == {}
+    assert server.listens(INBOX)
+    assert told(server) == [
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/resources/updated",
+            "params": {"uri": INBOX},
+        }
+    ]
+    assert ask(server, "resources/unsubscribe", uri=INBOX)["result"] == {}
+    assert not server.listens(INBOX)
+    assert told(server) == []
+
+
+def test_another_handshake_ends_subscriptions(server):
+    greet(server, "2025-06-18")
+    ask(server, "resources/subscribe", uri=INBOX)
+    greet(server, "2025-06-18")
+    assert told(server) == []
+
+
+def test_subscribing_is_of_the_handshake_era_alone(server):
+    assert modern_call(server, "resources/subscribe", uri=INBOX)["error"]["code"] == -32601
+
+
+def listen(server: McpServer, identifier: Any, **wanted: Any) -> dict[str, Any]:
+    return ask(server, "subscriptions/listen", identifier, _meta=ENVELOPE, notifications=wanted)
+
+
+def test_who_listens_is_told_of_what_was_acknowledged(server):
+    acknowledged = listen(
+        server, "l", resourceSubscriptions=[INBOX, "x", 5, INBOX], toolsListChanged=True
+    )
+    assert acknowledged["params"]["notifications"] == {"resourceSubscriptions": [INBOX]}
+    listen(server, "quiet", resourcesListChanged=True)
+    assert server.listens(INBOX)
+    (update,) = told(server)
+    assert update["params"] == {
+        "uri": INBOX,
+        "_meta": {"io.modelcontextprotocol/subscriptionId": "l"},
+    }
+    server.feed(line("notifications/cancelled", requestId="l"))
+    assert told(server) == []
+
+
+@pytest.mark.parametrize("wanted", [{}, [], None, "x", 5, [[]]])
+def test_odd_wishes_are_acknowledged_as_nothing(server, wanted):
+    acknowledged = listen(server, 1, resourceSubscriptions=wanted)
+    assert acknowledged["params"]["notifications"] == {}
+
+
+# answers taken back
+
+
+def test_an_answer_that_was_taken_back_is_given_anew(server):
+    greet(server, "2025-11-25")
+    event = call(server, "a")
+    server.answer(event.call, b'{"n":1}')
+    server.reopen(event.call)
+    reply = msgspec.json.decode(server.answer(event.call, b'{"n":2}').data)
+    assert (reply["id"], reply["result"]["structuredContent"]) == ("a", {"n": 2})
+
+
+def test_a_batch_waits_for_an_answer_that_was_taken_back(server):
+    greet(server, "2025-03-26")
+    second, third = (event.call for event in server.feed(batch(echo(2), echo(3))))
+    server.answer(second, b'{"n":2}')
+    assert server.answer(third, b'{"n":3}').calls == (second, third)
+    server.reopen(second)
+    assert server.abandon(third) is None
+    whole = server.answer(second, b'{"n":4}')
+    (reply,) = msgspec.json.decode(whole.data)
+    assert json.loads(reply["result"]["content"][0]["text"]) == {"n": 4}
 
 
 # batches
