@@ -324,8 +324,8 @@ def _deletions(
     """Deletions with their commits, and the last commit of which all are among them."""
     deleted: list[tuple[CommitId, Tombstoned]] = []
     for commit_id, *columns in found:
-        if len(deleted) >= limit and commit_id != deleted[-1][0]:
-            return deleted, deleted[-1][0]
+        if len(deleted) >= limit and commit_id != deleted[0][0]:
+            return [each for each in deleted if each[0] < commit_id], CommitId(commit_id - 1)
         deleted.append((commit_id, Tombstoned(*columns)))
     return deleted, newest
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from agentbus.errors import StorageFailed
 from agentbus.model.ids import ChannelId, CommitId, Seq
 from agentbus.store.read import Head, Reader
+from agentbus.store.schema import SCHEMA
 from tests.support.writer_world import World
 
 GENERAL = ChannelId(1)
@@ -43,7 +44,7 @@ def seqs(envelopes: list[bytes]) -> list[int]:
 
 def test_the_head_moves_with_commits(world: World, reader: Reader) -> None:
     before = reader.head()
-    assert before == Head(before.instance, 1, CommitId(0), CommitId(0))
+    assert before == Head(before.instance, SCHEMA, CommitId(0), CommitId(0))
     send(world, 3, 1)
     assert reader.head() == msgspec.structs.replace(before, commit_id=CommitId(2))
 
