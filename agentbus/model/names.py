@@ -27,6 +27,9 @@ DEFAULT_ROLE: Final = "helper"
 _UNFIT: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
 """Unicode categories that could end a line or an encoding: no name has them."""
 
+_TURNING: Final = frozenset("\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069")
+"""Controls that show what follows in another order than it has."""
+
 _PICKED: Final = """
     Ada Alba Alex Alma Amos Anna Anton Ari Asa Ben Bert Bo Bruno Cai Cara Carl Clara Cleo
     Cora Dan Dara Della Dora Edda Eli Ella Elmo Emil Emma Enno Eva Ezra Fay Felix Finn Flora
@@ -44,13 +47,23 @@ FRIENDLY: Final = tuple(_PICKED.split())
 
 def check_name(name: str, what: str) -> None:
     """Raises InvalidArgument unless it has 1 to 128 UTF-8 bytes and no control characters."""
-    if any(unicodedata.category(character) in _UNFIT for character in name):
+    if any(_is_unfit(character) for character in name):
         raise InvalidArgument(
             f"{what} {name!a} has a control character, line separator or surrogate; leave it out"
         )
     size = len(name.encode())
     if not 1 <= size <= NAME_BYTES:
         raise InvalidArgument(f"{what} has {size} UTF-8 bytes; allowed are 1 to {NAME_BYTES}")
+
+
+def _is_unfit(character: str) -> bool:
+    return character in _TURNING or unicodedata.category(character) in _UNFIT
+
+
+def one_line(text: str) -> str:
+    """Somebody else's text (a directory's name, a task) as a name may be; perhaps empty."""
+    fit = "".join(" " if _is_unfit(character) else character for character in text)
+    return _cut(" ".join(fit.split()), NAME_BYTES)
 
 
 def pick_name(root: str, is_taken: Callable[[str], bool]) -> str:
@@ -76,10 +89,7 @@ def base_name(agent: str, child: str | None, role: str | None) -> str:
 
 def _role_word(role: str | None) -> str:
     """A role as one word: no spaces, nothing that could end a line, not too long."""
-    words = "".join(
-        " " if unicodedata.category(character) in _UNFIT else character for character in role or ""
-    ).split()
-    return _cut("-".join(words), ROLE_BYTES) or DEFAULT_ROLE
+    return _cut(one_line(role or "").replace(" ", "-"), ROLE_BYTES) or DEFAULT_ROLE
 
 
 def _cut(text: str, size: int) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentbus.errors import InvalidArgument, SessionAlreadyConnected
 from agentbus.model.channel import READY_MADE
 from agentbus.model.ids import SessionId
-from agentbus.model.names import base_name, check_name, free_name, pick_name
+from agentbus.model.names import base_name, check_name, free_name, one_line, pick_name
 from agentbus.model.session import Session, SessionKey, Subscription
 from agentbus.wire.links import Done, Register, Registered, Release
 from agentbus.writer import subscriptions
@@ -72,6 +72,8 @@ def _check(operation: Register) -> None:
     check_name(operation.native, "session")
     if operation.child is not None:
         check_name(operation.child, "child")
+    if operation.parent is not None:
+        check_name(operation.parent, "parent")
     if operation.agent is not None:
         check_name(operation.agent, "agent")
     for channel in operation.channels or ():
@@ -113,7 +115,7 @@ def _picked_agent(work: Work, root: str) -> tuple[int, str]:
 def _session(
     work: Work, operation: Register, known: Session | None, agent_id: int, agent: str
 ) -> Session:
-    role = operation.role or (known.role if known else None)
+    role = one_line(operation.role or "") or (known.role if known else None)
     same = known is not None and (known.agent_id, known.role) == (agent_id, role)
     old_name = known.display_name if known is not None and same else None
     taken = work.state.names
@@ -131,7 +133,7 @@ def _session(
         parent=operation.parent,
         role=role,
         display_name=display_name,
-        repository=operation.repository,
+        repository=one_line(operation.repository or "") or None,
         attachment=operation.attachment,
         # Later than its creation, and be it by the smallest step: that tells a resume from it.
         attached_at=max(work.now, known.created_at + 1) if known else work.now,

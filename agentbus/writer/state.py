@@ -36,12 +36,16 @@ class Channel(msgspec.Struct):
 
 
 class Attached(msgspec.Struct):
-    """A session that somebody holds, with its cursors by their id."""
+    """A session that somebody holds, with its cursors by their id.
+
+    `told` are those of which its gateway has heard, from this writer, that they have expired.
+    """
 
     session: Session
     sender: Sender
     subscriptions: dict[SubscriptionId, Subscription]
     resumed: bool
+    told: set[SubscriptionId] = msgspec.field(default_factory=set)
 
     def subscription(self, channel: ChannelId) -> Subscription | None:
         """The cursor in a channel."""

@@ -93,9 +93,10 @@ def _info(work: Work, cursor: Subscription, undelivered: int) -> SubscriptionInf
 
 
 def markers(work: Work, attached: Attached) -> list[ExpiredInfo]:
-    """A session's cursors that ran out and that it has not taken note of."""
-    cursors = attached.subscriptions.values()
-    return [expired_info(work.state, cursor) for cursor in cursors if cursor.is_expired(work.now)]
+    """A session's cursors that ran out and that it has not taken note of; its gateway hears it."""
+    cursors = [cursor for cursor in attached.subscriptions.values() if cursor.is_expired(work.now)]
+    attached.told.update(cursor.id for cursor in cursors)
+    return [expired_info(work.state, cursor) for cursor in cursors]
 
 
 def expired_info(state: State, cursor: Subscription) -> ExpiredInfo:

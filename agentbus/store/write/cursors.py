@@ -41,6 +41,9 @@ ADVANCE_SUBSCRIPTION: Final = """
 DELETE_SUBSCRIPTION: Final = "DELETE FROM subscriptions WHERE id = ?"
 """Discards a cursor."""
 
+SELECT_FORGOTTEN: Final = "SELECT id FROM subscriptions WHERE expires_at <= ? LIMIT ?"
+"""Cursors that expired before a time."""
+
 
 class Cursors:
     """Durable positions."""
@@ -83,6 +86,12 @@ class Cursors:
     def delete_subscription(self, subscription: SubscriptionId) -> None:
         """Discards the cursor."""
         self._execute(DELETE_SUBSCRIPTION, (subscription,))
+
+    def forget_expired(self, oldest: int, limit: int) -> list[SubscriptionId]:
+        """Discards so many of the cursors that expired by then; which they were."""
+        found = self._execute(SELECT_FORGOTTEN, (oldest, limit)).fetchall()
+        self._execute_many(DELETE_SUBSCRIPTION, found)
+        return [SubscriptionId(row[0]) for row in found]
 
     def advance_subscriptions(self, positions: Iterable[tuple[SubscriptionId, Seq]]) -> None:
         """Moves cursors forward."""
