@@ -17,7 +17,8 @@ from agentbus.writer.work import Work
 def append(work: Work, operation: Append) -> Accepted:
     """Accepts a message, or tells again how it was accepted.
 
-    Raises Recovering, StaleAttachment, OperationIdConflict, NotFound, MessageTooLarge.
+    Raises Recovering, StaleAttachment, OperationIdConflict, NotFound, MessageTooLarge,
+    CapacityExhausted.
     """
     work.require_ready()
     state, message_id = work.state, operation.message_id
@@ -35,6 +36,7 @@ def append(work: Work, operation: Append) -> Accepted:
     if operation.payload.reply_to is not None:
         thread = _thread(work, operation.payload.reply_to)
     envelope = _envelope(work, operation, attached, channel, thread, memory_id)
+    work.room.take(len(envelope))
     work.rows.insert(operation, attached.session.id, channel, thread, memory_id, envelope)
     work.size += len(envelope)
     if thread != message_id:

@@ -40,6 +40,7 @@ from agentbus.wire.links import (
     Failing,
     GatewayHello,
     GatewayToWriter,
+    Measured,
     Outcome,
     Outcomes,
     Passed,
@@ -52,6 +53,8 @@ from agentbus.wire.links import (
 from agentbus.writer.batch import MAX_OPERATIONS, Queue
 from agentbus.writer.commit import carry_out
 from agentbus.writer.events import Effect, Event, Note
+from agentbus.writer.expiry import Expiry
+from agentbus.writer.retention import Retention
 from agentbus.writer.state import State
 from agentbus.writer.tidy import Tidy
 from agentbus.writer.work import Terms, Work
@@ -82,8 +85,10 @@ class Core:
         settings: Settings,
         tokens: Tokens,
         fault: Callable[[str], None] = no_fault,
+        config_path: str = "the configuration",
     ) -> None:
         self._store = store
+        self._retention = Retention(store, settings, config_path)
         self._terms = Terms(settings, tokens)
         self._fault = fault
         state = State(store)
@@ -92,6 +97,7 @@ class Core:
         self._durable = state.commit_id
         self._queue = Queue()
         self._tidy = Tidy(store)
+        self._expiry = Expiry(store)
         self._linked = False
         self._not_ready: str | None = NOT_HEARD
         self._stop_by: float | None = None
@@ -127,6 +133,8 @@ class Core:
         match message:
             case Readiness(ready, reason):
                 self._not_ready = None if ready else reason
+            case Measured():
+                self._retention.measured(message)
             case Stop():
                 self._stop_by = now.monotonic + STOP_SECONDS
             case _:
@@ -155,8 +163,19 @@ class Core:
             effects += self._next_batch(now)
         if self._may_exit(now):
             return [*effects, *self._tidy.last(), Exit(exits.OK)]
+        effects += self._retain(now)
         effects += self._tidy.due(now, idle=not self._queue)
+        if self._state is not None:
+            effects += self._expiry.due(self._state, now, linked=self._linked)
         return effects + self._wake(now)
+
+    def _retain(self, now: Instant) -> list[Effect]:
+        """One chunk of what retention is about to delete, between the batches."""
+        if self._stop_by is not None or self._not_ready is not None:
+            return []
+        if self._state is not None:
+            self._retention.verify(self._state.last_id)
+        return self._retention.due(now)
 
     def _may_exit(self, now: Instant) -> bool:
         if self._stop_by is None or self._queue:
@@ -168,7 +187,10 @@ class Core:
         if self._queue:
             when = max(now.monotonic, self._next_try)
         else:
-            times = [time for time in (self._tidy.at, self._stop_by) if time is not None]
+            ready = self._not_ready is None and self._stop_by is None
+            retention = self._retention.at(now) if ready else None
+            asked = (self._tidy.at, self._expiry.at, retention, self._stop_by)
+            times = [time for time in asked if time is not None]
             if not times:
                 return []
             when = min(times)
@@ -218,6 +240,9 @@ class Core:
 
     def _commit(self, operations: list[GatewayToWriter], now: Instant) -> list[Effect]:
         state = self._loaded()
+        if self._not_ready is None:  # what cannot be accepted anyway needs no room
+            self._retention.make_room(operations, now)
+        room = self._retention.room()
         with self._store.transaction():
             self._state = None  # it runs ahead of the database from here on
             work = Work(
@@ -227,12 +252,16 @@ class Core:
                 now,
                 not_ready=self._not_ready,
                 careful=self._alone > 0,
+                room=room,
             )
             outcomes = carry_out(work, operations)
         self._state = state
         self._durable = state.commit_id
         self._fault("committed")
         self._tidy.changed(now)
+        self._retention.tombstoned(work.rows.replaced)
+        if room.refused:
+            self._retention.warn(now)
         return self._tell(work, outcomes)
 
     def _tell(self, work: Work, outcomes: list[Outcome | None]) -> list[Effect]:

@@ -39,7 +39,12 @@ class Writer:
     async def start(self) -> None:
         """Waits out a foreign lock, while pings are answered."""
         self._store = await self._open()
-        self._core = Core(self._store, self._context.settings, self._tokens)
+        self._core = Core(
+            self._store,
+            self._context.settings,
+            self._tokens,
+            config_path=self._context.config_path,
+        )
         self._child.ready()
 
     async def _open(self) -> WriteStore:

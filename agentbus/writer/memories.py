@@ -31,6 +31,7 @@ def edit(work: Work, operation: MemoryEdit) -> Mutated:
     message = _revision(work, attached, operation, current)
     envelope = envelopes.encoded(work.terms, message)
     session = attached.session.id
+    work.room.take(len(envelope))
     work.rows.revise(
         session, operation.fingerprint, operation.memory_id, current, message, envelope
     )

@@ -36,6 +36,7 @@ class NewRows:
         self._created = 0
         self._revised = 0
         self._deleted = 0
+        self._live = 0
 
     @property
     def inserted(self) -> list[RowInserted]:
@@ -100,6 +101,7 @@ class NewRows:
                 envelope,
             )
         )
+        self._live += len(envelope)
         row = RowInserted(channel.id, seq, session, envelope, memory_id, revision, number)
         if memory_id is None:
             self._inserted.append(row)
@@ -137,6 +139,7 @@ class NewRows:
                 envelope,
             )
         )
+        self._live += len(envelope)
         self._revised += 1
         self._memories[memory_id] = RowInserted(*at, envelope, memory_id, revision, number)
         self._current[memory_id] = Revision(number, *at, revision, envelope)
@@ -160,6 +163,7 @@ class NewRows:
         if revision.id > self._written:
             self.flush()
         self._rows.tombstone(revision.id, self._sent_at, self._commit_id)
+        self._live -= len(revision.envelope)
         self.replaced.append(revision)
         self.tombstones.append(
             Tombstoned(revision.channel_id, memory_id, revision.seq, revision.number)
@@ -206,11 +210,12 @@ class NewRows:
             memories=self._created - self._deleted,
             tombstones=self._revised + self._deleted,
             receipts=len(self._receipts),
+            live_bytes=self._live,
         )
         channels = state.channels_by_id
         tops = [(channels[grown].last_seq, grown, before) for grown, before in self._grown.items()]
         self._rows.append(self._messages, self._receipts, tops, advance)
         self._messages, self._receipts = [], []
-        self._created = self._revised = self._deleted = 0
+        self._created = self._revised = self._deleted = self._live = 0
         self._written = state.last_id
         self._grown.clear()

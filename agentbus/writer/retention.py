@@ -17,6 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
+import msgspec
+
 from agentbus.config import MIB, Settings
 from agentbus.errors import AgentbusError
 from agentbus.model.ports import Instant
@@ -24,11 +26,21 @@ from agentbus.model.session import HOUR_MS
 from agentbus.sqlite import Busy
 from agentbus.store.write import WriteStore
 from agentbus.store.write.evict import Victim
+from agentbus.store.write.rows import Revision
 from agentbus.wire.events import Send
-from agentbus.wire.links import GATEWAY_WRITER, WRITER_PROJECTOR, CapacityWarning, Evicted, Measured
+from agentbus.wire.links import (
+    GATEWAY_WRITER,
+    WRITER_PROJECTOR,
+    Append,
+    CapacityWarning,
+    Evicted,
+    GatewayToWriter,
+    Measured,
+    MemoryEdit,
+)
 from agentbus.writer.accounting import Accounting
 from agentbus.writer.ages import Ages
-from agentbus.writer.capacity import Capacity, Room, Stored
+from agentbus.writer.capacity import ROW_OVERHEAD, Capacity, Room, Stored
 from agentbus.writer.events import Effect, Note
 
 T = TypeVar("T")
@@ -42,6 +54,9 @@ WARN_SECONDS: Final = 900.0
 
 MEASURES_KEPT: Final = 64
 
+AMPLE: Final = 8 * MIB
+"""Where any batch fits: `batch.MAX_BYTES` and a message more."""
+
 
 Chunk = tuple[list[Effect], bool]
 """What follows from a chunk, and whether there may be more of its kind."""
@@ -50,7 +65,7 @@ NOTHING: Final[Chunk] = ([], False)
 
 
 class Retention:
-    """`at` is the monotonic time of the next thing to do."""
+    """Works while the projection does: what goes from the database has to go from there too."""
 
     def __init__(self, store: WriteStore, settings: Settings, config_path: str) -> None:
         self._store = store
@@ -67,8 +82,10 @@ class Retention:
         self._sweep: list[Callable[[Instant], Chunk]] = []
         self._round = 0
         self._lives: dict[int, int] = {}
+        self._not_before = 0.0
         self._warned_at: float | None = None
-        self.at = 0.0
+        self._waiting: list[Effect] = []
+        self._next_sweep: float | None = None
 
     # ---- what the core asks
 
@@ -76,7 +93,6 @@ class Retention:
         """Once the bus is ready: the counted bytes of rows up to this id are to be verified."""
         if self._accounting is None:
             self._accounting = Accounting(self._store, bound)
-            self.at = 0.0
 
     def measured(self, measured: Measured) -> None:
         """Redis has told its size."""
@@ -84,54 +100,64 @@ class Retention:
         if live is not None:
             self._capacity.measured(measured.dataset_bytes, live)
 
-    def tombstoned(self, rows: Sequence[tuple[int, int]]) -> None:
-        """Revisions (row, bytes of its envelope) are not current any more."""
+    def tombstoned(self, replaced: Sequence[Revision]) -> None:
+        """These are not current any more."""
         if self._accounting is not None:
-            for row, live in rows:
-                self._accounting.message_tombstoned(row, live)
+            for revision in replaced:
+                self._accounting.message_tombstoned(revision.id, len(revision.envelope))
 
-    def make_room(self, size: int, now: Instant) -> list[Effect]:
-        """Evicts until a batch with so many bytes of rows fits, or nothing can be evicted.
+    def make_room(self, operations: Sequence[GatewayToWriter], now: Instant) -> None:
+        """Evicts until a batch fits, or nothing can be evicted.
 
         Raises what a transaction raises.
         """
-        effects: list[Effect] = []
+        if self._capacity.room(self._stored()) > AMPLE:
+            return
+        size = sum(map(_size, operations))
         while size > self._capacity.room(self._stored()):
             self._cleaning = True
             evicted, more = self._evict(None, now)
-            effects += evicted
+            self._waiting += evicted
             if not more:
                 break
-        return effects
 
     def room(self) -> Room:
         """For the batch that follows."""
         stored = self._stored()
         left = self._capacity.room(stored)
-        return Room(left, self._why(stored) if left < CHUNK_BYTES * 8 else "")
+        return Room(left, self._why(stored) if left <= AMPLE else "")
 
-    def warn(self, now: Instant) -> list[Effect]:
+    def warn(self, now: Instant) -> None:
         """Something did not fit: a warning to everybody, now and then."""
         if self._warned_at is not None and now.monotonic < self._warned_at + WARN_SECONDS:
-            return []
+            return
         self._warned_at = now.monotonic
         name, used, limit = self._capacity.fullest(self._stored())
-        return [
+        self._waiting += [
             Note("warn", "capacity_exhausted", {"budget": name, "used": used, "limit": limit}),
             Send(GATEWAY_WRITER, CapacityWarning(self._why(self._stored()))),
         ]
 
+    def at(self, now: Instant) -> float:
+        """The monotonic time of the next thing to do."""
+        unverified = self._accounting is not None and not self._accounting.done
+        if self._cleaning or self._sweep or unverified or self._next_sweep is None:
+            return max(now.monotonic, self._not_before)
+        return max(self._next_sweep, self._not_before)
+
     def due(self, now: Instant) -> list[Effect]:
-        """Does one chunk of what is to be done by now."""
-        effects: list[Effect] = self._watch_clock(now)
-        if now.monotonic < self.at:
+        """Does one chunk of what is to be done by now, and tells what came of batches."""
+        effects, self._waiting = self._waiting + self._watch_clock(now), []
+        if self._next_sweep is None:
+            self._next_sweep = now.monotonic + self._interval
+        if now.monotonic < self.at(now):
             return effects
         try:
             return effects + self._chunk(now)
         except Busy:
-            self.at = now.monotonic + BUSY_SECONDS
+            self._not_before = now.monotonic + BUSY_SECONDS
         except AgentbusError as error:
-            self.at = now.monotonic + FAILED_SECONDS
+            self._not_before = now.monotonic + FAILED_SECONDS
             fields = {"code": error.code, "text": error.message}
             effects.append(Note("error", "cleanup_failed", fields))
         return effects
@@ -152,7 +178,7 @@ class Retention:
         if not more:
             del self._sweep[0]
         if not self._sweep:
-            self.at = now.monotonic + self._interval
+            self._next_sweep = now.monotonic + self._interval
         return effects
 
     def _watch_clock(self, now: Instant) -> list[Effect]:
@@ -241,6 +267,18 @@ class Retention:
             "restart with `agentbus stop`; or give up everything on the bus (messages, memories, "
             "identities, cursors) with `agentbus reset`"
         )
+
+
+def _size(operation: GatewayToWriter) -> int:
+    """About what it adds, rather more than less."""
+    match operation:
+        case Append(payload=payload):
+            extra = msgspec.json.encode((payload.metadata, payload.references))
+            return len(payload.content.encode()) * 9 // 8 + len(extra) + 2 * ROW_OVERHEAD
+        case MemoryEdit(content=content):
+            return len(content.encode()) * 9 // 8 + 4 * ROW_OVERHEAD
+        case _:
+            return 0
 
 
 def _chunk_of(oldest: Sequence[Victim], sent_before: int | None) -> list[Victim]:

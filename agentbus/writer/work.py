@@ -10,6 +10,7 @@ from agentbus.model.ports import Instant, Tokens
 from agentbus.model.session import HOUR_MS, Subscription
 from agentbus.store.write import WriteStore
 from agentbus.wire.links import MemoryChanged
+from agentbus.writer.capacity import Room
 from agentbus.writer.new_rows import NewRows
 from agentbus.writer.state import Channel, State
 
@@ -40,7 +41,9 @@ class Work:
         *,
         not_ready: str | None,
         careful: bool,
+        room: Room,
     ) -> None:
+        self.room = room
         self.store = store
         self.state = state
         self.terms = terms

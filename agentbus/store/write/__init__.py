@@ -20,6 +20,7 @@ from agentbus.sqlite import Connection
 from agentbus.store.write.bus import Bus
 from agentbus.store.write.counts import Counts
 from agentbus.store.write.cursors import Cursors
+from agentbus.store.write.evict import Evictions
 from agentbus.store.write.gaps import Gaps
 from agentbus.store.write.people import People
 from agentbus.store.write.rows import Rows
@@ -37,6 +38,7 @@ class WriteStore:
         self.cursors = Cursors(connection)
         self.rows = Rows(connection)
         self.gaps = Gaps(connection)
+        self.evictions = Evictions(connection)
         self.counts = Counts(connection)
 
     def transaction(self) -> AbstractContextManager[None]:

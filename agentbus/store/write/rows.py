@@ -33,7 +33,8 @@ ADVANCE_META: Final = f"""
         tombstones = tombstones + :tombstones, receipts = receipts + :receipts,
         logical_bytes = logical_bytes
             + ifnull((SELECT sum({MESSAGE_BYTES}) FROM messages WHERE id > last_id), 0)
-            + ifnull((SELECT sum({RECEIPT_BYTES}) FROM receipts WHERE id > last_id), 0)
+            + ifnull((SELECT sum({RECEIPT_BYTES}) FROM receipts WHERE id > last_id), 0),
+        live_bytes = live_bytes + :live_bytes
     WHERE id = 1
 """  # noqa: S608 - constants only
 """Counts what a commit has inserted and tombstoned; rows above `last_id` are new."""
@@ -101,6 +102,7 @@ class Advance(msgspec.Struct, frozen=True):
     memories: int
     tombstones: int
     receipts: int
+    live_bytes: int
 
 
 class Revision(msgspec.Struct, frozen=True):

@@ -79,8 +79,8 @@ def test_a_projector_that_reads_while_the_writer_writes_holds_nothing_back(world
 def test_an_idle_writer_empties_the_wal_into_the_database(world: World) -> None:
     sam = world.register().attachment
     send(world, sam, 50)
-    while world.wake():
-        pass
+    while world.core._tidy.at is not None:
+        assert world.wake()
     with closing(sqlite.open_reader(world.path)) as reader:
         assert reader.file_bytes() > 50 * 32_000
 
