@@ -147,13 +147,16 @@ def _fingerprint(params: MemoryEditParams | MemoryDeleteParams) -> bytes:
 
 
 def _notice(feed: Feed, change: MemoryChanged) -> bytes:
-    deleted = change.envelope is None
-    note = NoticeNote(
+    deleted = NoticeNote(
         attachment=feed.attachment.id,
-        kind="memory_deleted" if deleted else "memory_changed",
+        kind="memory_deleted",
         channel=feed.info.channel,
         memory_id=change.memory_id,
         revision=change.revision,
-        message=msgspec.Raw(change.envelope or b""),
     )
-    return replies.notification(b"notice", note)
+    if change.envelope is None:
+        return replies.notification(b"notice", deleted)
+    changed = msgspec.structs.replace(
+        deleted, kind="memory_changed", message=msgspec.Raw(change.envelope)
+    )
+    return replies.notification(b"notice", changed)

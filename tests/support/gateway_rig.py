@@ -433,6 +433,11 @@ class Rig:
         frame = Visible(CommitId(self.commit if commit is None else commit), messages)
         self.event(Received(PROJECTOR_GATEWAY, frame))
 
+    def show_nothing(self, commit: int | None = None) -> None:
+        """A commit without new messages is visible."""
+        frame = Visible(CommitId(self.commit if commit is None else commit), [])
+        self.event(Received(PROJECTOR_GATEWAY, frame))
+
     def trim(self, *tops: ChannelTop) -> None:
         """The projector says that it has trimmed these streams."""
         self.event(Received(PROJECTOR_GATEWAY, Trimmed(list(tops))))
@@ -442,7 +447,7 @@ class Rig:
     ) -> bytes:
         """The writer says that a memory was edited, or (`content` empty) deleted."""
         self.commit += 1
-        body = envelope(seq, revision) if content is None else content
+        body = envelope(seq, revision * 3) if content is None else content
         change = MemoryChanged(
             MEMORY,
             f"memory-{seq}",

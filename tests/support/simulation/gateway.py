@@ -10,8 +10,10 @@ from agentbus.gateway.core import Core
 from agentbus.gateway.events import Connected, Disconnected, Line, Measured
 from agentbus.wire.lines import LineDecoder
 from agentbus.wire.links import (
+    GATEWAY_INDEXER,
     GATEWAY_WRITER,
     PROJECTOR_GATEWAY,
+    IndexerToGateway,
     ProjectorToGateway,
     WriterToGateway,
 )
@@ -27,7 +29,11 @@ class Gateway:
     """Its share of the listening socket is given to it with the fork."""
 
     def __init__(self, child: Child, listener: Listener, place: Place, settings: Settings) -> None:
-        self.unions = {GATEWAY_WRITER: WriterToGateway, PROJECTOR_GATEWAY: ProjectorToGateway}
+        self.unions = {
+            GATEWAY_WRITER: WriterToGateway,
+            PROJECTOR_GATEWAY: ProjectorToGateway,
+            GATEWAY_INDEXER: IndexerToGateway,
+        }
         self._child = child
         self._listener = listener
         self._core = Core(settings, "/sim/config.json")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections import defaultdict
 from typing import Any
 
@@ -29,9 +30,12 @@ from agentbus.wire.links import Renew
 CONNECTION = Connection(1, Window(10, 10))
 
 
+REFS = itertools.count(1)
+
+
 def operation(name: str, size: int = 1) -> Operation:
     call = Call(CONNECTION, b"1", size, 0.0)
-    return Operation(Renew(1, AttachmentId(name)), None, (call,))
+    return Operation(Renew(next(REFS), AttachmentId(name)), None, (call,))
 
 
 def names(operations: list[Operation]) -> list[str]:
@@ -113,6 +117,52 @@ def test_dropping_all_lanes_leaves_nothing() -> None:
     assert lanes.drop_all() == []
 
 
+# ---- lanes that are held
+
+
+class Held:
+    """Lanes whose operations are inspected."""
+
+    def __init__(self) -> None:
+        self.submitted: list[Operation] = []
+        self.held: list[tuple[Lane, Operation]] = []
+        self.lanes = Lanes(self.submitted.append, lambda *each: self.held.append(each))
+        self.one, self.two = Lane(), Lane()
+        for owner, name in ((self.one, "1a"), (self.one, "1b"), (self.two, "2a")):
+            self.lanes.offer(owner, operation(name))
+
+    @property
+    def names(self) -> list[str]:
+        return names([each for _, each in self.held])
+
+
+def test_each_lane_is_held_by_one_operation_at_a_time() -> None:
+    held = Held()
+    assert (held.names, held.submitted) == (["1a", "2a"], [])
+    held.lanes.let_go(held.one, submit=True)
+    assert (held.names, names(held.submitted)) == (["1a", "2a", "1b"], ["1a"])
+    assert held.lanes.credit.operations == 3
+
+
+def test_what_is_turned_away_gives_its_credit_back_and_the_next_has_its_turn() -> None:
+    held = Held()
+    held.lanes.let_go(held.one, submit=False)
+    assert (held.names, held.submitted) == (["1a", "2a", "1b"], [])
+    assert held.lanes.credit.operations == 2
+
+
+def test_a_lane_is_dropped_with_what_holds_it() -> None:
+    held = Held()
+    assert names(held.lanes.drop(held.one)) == ["1a", "1b"]
+    held.lanes.let_go(held.one, submit=True)
+    assert (held.submitted, held.lanes.credit.operations) == ([], 1)
+    assert names(held.lanes.drop_all()) == ["2a"]
+    assert held.lanes.credit.operations == 0
+
+
+# ---- credit
+
+
 def test_credit_comes_back_when_the_commit_is_visible() -> None:
     credit = Credit()
     (call,) = operation("a", 7).calls
@@ -137,6 +187,7 @@ STEPS = st.one_of(
     st.tuples(st.just("answer"), st.sampled_from(["accepted", "ended"]), st.integers(1, 5)),
     st.tuples(st.just("visible"), st.integers(0, 3), st.just(0)),
     st.tuples(st.just("drop"), st.integers(1, 3), st.just(0)),
+    st.tuples(st.just("decide"), st.integers(1, 3), st.integers(0, 1)),
 )
 
 
@@ -147,8 +198,8 @@ def counts(operations: list[Operation]) -> list[int]:
 class Bus:
     """Three sessions before a small credit, and a writer that answers in order."""
 
-    def __init__(self) -> None:
-        self.lanes = Lanes(self.submit)
+    def __init__(self, *, inspected: bool) -> None:
+        self.lanes = Lanes(self.submit, self.hold if inspected else None)
         self.owners = {number: Lane() for number in (1, 2, 3)}
         self.inside: list[Operation] = []
         self.owed: list[Operation] = []
@@ -161,6 +212,15 @@ class Bus:
         self.inside.append(each)
         number, count = names([each])[0].split(".")
         self.submitted[int(number)].append(int(count))
+
+    def hold(self, owner: Lane, each: Operation) -> None:
+        assert owner.held_by is each
+
+    def decide(self, number: int, allowed: int) -> None:
+        owner = self.owners[number]
+        if not allowed and owner.held_by is not None:
+            self.offered[number].remove(counts([owner.held_by])[0])
+        self.lanes.let_go(owner, submit=bool(allowed))
 
     def offer(self, number: int, size: int) -> None:
         owner = self.owners[number]
@@ -193,22 +253,26 @@ class Bus:
         self.offered[number] = [n for n in self.offered[number] if n not in dropped]
 
     def check(self) -> None:
-        used = self.inside + self.owed
+        held = [owner.held_by for owner in self.owners.values() if owner.held_by is not None]
+        used = self.inside + self.owed + held
         assert self.lanes.credit.operations == len(used) <= 4
         assert self.lanes.credit.bytes == sum(each.size for each in used) <= 100
         for number, owner in self.owners.items():
-            waiting = counts(list(owner.waiting))
+            holder = [owner.held_by] if owner.held_by is not None else []
+            waiting = counts([*holder, *owner.waiting])
             assert self.submitted[number] + waiting == self.offered[number]
             assert used or not waiting
 
 
-@given(st.lists(STEPS, max_size=80))
-def test_order_bounds_and_credit_hold_whatever_happens(steps: list[tuple[str, Any, int]]) -> None:
+@given(st.lists(STEPS, max_size=80), st.booleans())
+def test_order_bounds_and_credit_hold_whatever_happens(
+    steps: list[tuple[str, Any, int]], inspected: bool
+) -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "CREDIT_OPERATIONS", 4)
         patch.setattr(module, "CREDIT_BYTES", 100)
         patch.setattr(module, "LANE_OPERATIONS", 3)
-        bus = Bus()
+        bus = Bus(inspected=inspected)
         for step, first, second in steps:
             getattr(bus, step)(first, second)
             bus.check()

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 from agentbus.gateway.stopping import PATIENCE_SECONDS
 from agentbus.wire.events import Closed
-from agentbus.wire.links import GATEWAY_WRITER, Append, Done, Passed, Report, StopRequested
+from agentbus.wire.links import (
+    GATEWAY_WRITER,
+    Append,
+    Done,
+    Passed,
+    Report,
+    ResetRequested,
+    StopRequested,
+)
 from tests.support.gateway_rig import Rig
 
 
@@ -14,6 +22,27 @@ def test_a_request_to_stop_is_answered_and_passed_on() -> None:
     assert rig.call(connection, "stop") == {}
     assert rig.control == [StopRequested()]
     assert rig.exit is None
+
+
+def test_a_reset_is_answered_passed_on_and_told_as_an_end_to_come_back_from() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    assert rig.call(connection, "reset") == {}
+    assert rig.control == [ResetRequested()]
+    rig.flood()
+    waiting = rig.send(connection, attachment)
+    rig.stop()
+    assert rig.notes(connection, "stopping") == [{"reason": "stop", "intentional": False}]
+    error = rig.result(connection, waiting)
+    assert error["code"] == "unavailable"
+    assert "reset" in error["message"]
+
+
+def test_a_reset_is_for_those_who_have_greeted() -> None:
+    rig = Rig()
+    connection = rig.connect(greet=False)
+    rig.ask(connection, "reset")
+    assert rig.control == []
 
 
 def test_everybody_is_told_and_the_end_comes_at_once_when_nothing_is_left() -> None:
