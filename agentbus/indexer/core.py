@@ -26,7 +26,7 @@ from agentbus.wire.links import (
     Stop,
 )
 
-TELL_SECONDS: Final = 1.0
+TELL_SECONDS: Final = 0.2
 """How often a change that nobody waits for is told."""
 
 

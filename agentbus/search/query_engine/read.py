@@ -33,7 +33,12 @@ from agentbus.search.query_engine.render import expression, unsure
 from agentbus.search.request import MAX_RANKED, Anchor, Request, following
 from agentbus.search.results import Candidate, Page, PageBuilder
 
-TIMEOUT_MS: Final = 2000
+TIMEOUT_MS: Final = 1000
+"""All that Redis does waits for a search."""
+
+MOST_EXAMINED: Final = 4_096
+"""Results read for one page, where many turn out to be none, or to be gone."""
+
 FIRST_BATCH: Final = 16
 BATCH: Final = 128
 """Envelopes read at a time; the byte ceiling of most pages ends them with the first few."""
@@ -51,7 +56,7 @@ _NEWEST: Final[Command] = (
 """The newest document there is, whatever was searched for."""
 
 _TOO_SLOW: Final = (
-    "the search was stopped after 2 s: narrow it by `channels`, `since` or `until`, or by words "
+    "the search took too long and was stopped: narrow it by `channels`, `since` or `until`, or by words "
     "that fewer messages have"
 )
 
@@ -115,6 +120,7 @@ class Searching:
         self._after = anchor
         self._ranked = request.limit + SLACK + (0 if anchor is None else anchor.rank)
         self._width = FIRST_BATCH
+        self._examined = 0
         self.done = self._exhausted
 
     def commands(self) -> list[Command]:
@@ -137,12 +143,21 @@ class Searching:
             self._parse(replies)
             room = True
         self.done = not room or (not self._candidates and self._exhausted)
+        if not self.done and not self._candidates and self._examined > MOST_EXAMINED:
+            self._give_up()
 
     def page(self) -> Page:
         """The page, once it is done."""
         return self._builder.page()
 
     # ---- steps
+
+    def _give_up(self) -> None:
+        """With what there is, which may be continued."""
+        if self._builder.is_empty:
+            raise InvalidArgument(_TOO_SLOW)
+        self._builder.interrupted()
+        self.done = True
 
     def _newest(self) -> Command:
         query = expression(self._request, self._below).encode()
@@ -165,6 +180,7 @@ class Searching:
     def _parse(self, replies: Sequence[Any]) -> None:
         for reply in replies:
             _require(reply)
+        self._examined += len(replies[0]) // 2
         if not self._request.is_ranked:
             found = _searched(replies[0])
             self._candidates = list(filter(self._check.passes, found))

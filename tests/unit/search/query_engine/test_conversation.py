@@ -100,6 +100,54 @@ def test_a_search_that_was_given_up_has_an_answer() -> None:
     assert asked.answer.failure.message == "Redis is gone"
 
 
+def unsure(first: int, text: bytes) -> list[Any]:
+    """A full batch of candidates for a search of `"a a"`, which have this text."""
+    reply: list[Any] = [10**5]
+    for number in range(first, first - 128, -1):
+        reply += [b"d:1:%d" % number, [b"n", b"%d" % number, b"t", text, b"p", b""]]
+    return reply
+
+
+def test_results_are_checked_where_the_engine_cannot_be_trusted() -> None:
+    asked = conversation('"a a"')
+    (search,) = asked.commands()
+    assert b"(@t:(a a)|@p:(a a))" in search[2]
+    assert search[3:9] == (b"RETURN", b"4", b"n", b"m", b"t", b"p")
+    reply = unsure(10**6, b"a b a")[:9]
+    reply[4][3] = b"a a"
+    asked.take([reply])
+    assert len(asked.commands()) == 1
+
+
+def test_a_check_that_hardly_anything_passes_is_given_up() -> None:
+    asked = conversation('"a a"')
+    last = 10**6
+    while not asked.done:
+        asked.commands()
+        asked.take([unsure(last, b"a b")])
+        last -= 128
+    assert isinstance(asked.answer, SearchRefused)
+    assert asked.answer.failure.code == "invalid_argument"
+
+
+def test_what_was_found_before_giving_up_can_be_continued() -> None:
+    asked = conversation('"a a"')
+    asked.commands()
+    reply = unsure(10**6, b"a b")
+    reply[2][3] = b"a a"
+    asked.take([reply])
+    asked.commands()
+    asked.take([entry(5)])
+    last = 10**6
+    while not asked.done:
+        asked.commands()
+        last -= 128
+        asked.take([unsure(last, b"a b")])
+    assert isinstance(asked.answer, SearchFound)
+    assert len(asked.answer.hits) == 1
+    assert asked.answer.next_cursor
+
+
 def test_keys_tell_the_place() -> None:
     assert place(key((3, 14))) == (3, 14)  # type: ignore[arg-type]
 
