@@ -56,8 +56,8 @@ _NEWEST: Final[Command] = (
 """The newest document there is, whatever was searched for."""
 
 _TOO_SLOW: Final = (
-    "the search took too long and was stopped: narrow it by `channels`, `since` or `until`, or by words "
-    "that fewer messages have"
+    "the search took too long and was stopped: narrow it by `channels`, `since` or `until`, or by "
+    "words that fewer messages have"
 )
 
 

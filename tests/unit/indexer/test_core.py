@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 
 from agentbus.errors import DatabaseDamaged, StorageFailed
+from agentbus.indexer.core import TELL_SECONDS
 from agentbus.indexer.events import Cancel, Note, Renew
 from agentbus.indexer.keeper import State
 from agentbus.indexer.searches import MOST, WAIT_SECONDS
@@ -284,7 +285,7 @@ def test_progress_is_told_now_and_then(rig):
         rig.tell(up_to(commit_id))
         rig.run(0.05)
     told = rig.states()
-    assert 3 <= len(told) <= 8
+    assert 3 <= len(told) <= 5 / TELL_SECONDS + 1
     rig.run(2)
     assert rig.states()[-1] == (True, 100) or told[-1] == (True, 100)
 
