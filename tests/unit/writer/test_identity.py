@@ -11,9 +11,17 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from agentbus.model.ids import AttachmentId
+from agentbus.model.ids import AttachmentId, Seq
 from agentbus.model.names import FRIENDLY
-from agentbus.wire.links import Done, Refused, Registered, Release
+from agentbus.wire.links import (
+    GATEWAY_WRITER,
+    DiscoverAsk,
+    Done,
+    Refused,
+    Registered,
+    Release,
+    Report,
+)
 from tests.support.writer_world import World
 
 
@@ -178,6 +186,8 @@ def test_a_claim_released_and_made_again_in_one_turn_is_a_resume(world: World) -
         {"application": "\x1b[31m"},
         {"native": ""},
         {"child": "\u2028"},
+        {"child": "c", "parent": "a\nb"},
+        {"agent": "a\u202eb"},
         {"channels": ["ok", "not\tok"]},
     ],
 )
@@ -188,6 +198,141 @@ def test_names_that_could_imitate_something_are_refused_and_leave_nothing(
     assert code(answer) == "invalid_argument"
     assert world.rows("SELECT count(*) FROM sessions") == [(0,)]
     assert world.rows("SELECT count(*) FROM channels") == [(2,)]
+
+
+def test_a_thousand_restarts_of_a_conversation_are_one_agent_and_one_session(world: World) -> None:
+    for _ in range(1000):
+        world.tell(GATEWAY_WRITER, world.registration("n1", repository_root="/a/tmi"))
+        *_, registered = world.ask()
+        world.tell(GATEWAY_WRITER, Release(world.ref(), registered.attachment))
+    world.ask()
+    assert world.rows("SELECT count(*) FROM agents") == [(1,)]
+    assert world.rows("SELECT count(*), count(DISTINCT display_name) FROM sessions") == [(1, 1)]
+    assert world.rows("SELECT count(*) FROM subscriptions") == [(2,)]
+
+
+def test_a_thousand_fresh_conversations_are_one_agent_with_one_name(world: World) -> None:
+    names = set()
+    for number in range(1000):
+        world.tell(GATEWAY_WRITER, world.registration(f"n{number}", repository_root="/a/tmi"))
+        *_, registered = world.ask()
+        names.add((registered.agent, registered.display_name))
+        world.tell(GATEWAY_WRITER, Release(world.ref(), registered.attachment))
+    world.ask()
+    assert len(names) == 1
+    assert world.rows("SELECT count(*) FROM agents") == [(1,)]
+    asking = world.register("last", repository_root="/a/tmi")
+    (found,) = world.ask(DiscoverAsk(world.ref(), asking.attachment, None))
+    assert [len(agent.sessions) for agent in found.agents] == [100]
+    world.time += (72 + 720) * 3600
+    for _ in range(10):
+        world.wake()
+    assert world.rows("SELECT count(*) FROM sessions")[0][0] == 1, "the registry is bounded"
+
+
+def test_a_clear_begins_here_under_the_same_agent(world: World) -> None:
+    before = world.register("n1", agent="Sam")
+    eve = world.register("n2", agent="Eve")
+    world.ask(world.append(eve.attachment, "a"), world.append(eve.attachment, "b"))
+    release(world, before.attachment)
+    cleared = world.register("n3", agent="Sam")
+    assert (cleared.agent, cleared.display_name, cleared.resumed) == ("Sam", "Sam", False)
+    assert cleared.subscriptions[0].position == 2
+    release(world, cleared.attachment)
+    assert world.register("n1", agent="Sam").subscriptions[0].position == 0
+
+
+def test_a_root_and_its_children_leave_together_where_they_are_released_together(
+    world: World,
+) -> None:
+    root = world.register("root", agent="Sam")
+    children = [
+        world.register("root", child=f"c{n}", parent="root", role="review") for n in range(3)
+    ]
+    world.ask(*(Release(world.ref(), held.attachment) for held in (root, *children)))
+    assert world.core._loaded().names == set()
+    assert world.register("other", agent="Sam").display_name == "Sam"
+    again = world.register("root", child="c9", parent="root", role="review")
+    assert again.display_name == "Sam-review"
+
+
+def test_a_childs_call_beside_its_parent_changes_nothing_for_the_parent(world: World) -> None:
+    root = world.register("root", agent="Sam")
+    child = world.register("root", child="c1", parent="root", role="review")
+    release(world, child.attachment)
+    assert world.ask(world.append(root.attachment, "a"))[0].seq == 1
+    resumed = world.register("root", child="c1", parent="root")
+    assert (resumed.display_name, resumed.resumed) == ("Sam-review", True)
+
+
+def test_a_child_has_cursors_of_its_own(world: World) -> None:
+    root = world.register("root", agent="Sam")
+    child = world.register("root", child="c1", parent="root")
+    eve = world.register("n2", agent="Eve")
+    world.ask(world.append(eve.attachment, "a"))
+    moved = [(child.subscriptions[0].id, Seq(1))]
+    world.ask(Report(world.ref(), child.attachment, moved))
+    (answer,) = world.ask(world.registration("root", attachment=root.attachment))
+    assert answer.subscriptions[0].position == 0
+
+
+def test_a_child_is_named_for_the_agent_and_not_for_the_session_it_belongs_to(
+    world: World,
+) -> None:
+    world.register("n1", agent="Sam")
+    second = world.register("n2", agent="Sam")
+    assert second.display_name == "Sam2"
+    child = world.register("n2", child="c1", parent="n2", role="implement804")
+    assert child.display_name == "Sam-implement804"
+
+
+def test_a_task_that_is_a_sentence_becomes_a_word(world: World) -> None:
+    world.register("root", agent="Sam")
+    child = world.register(
+        "root", child="c1", parent="root", role="review the\tlogin\n page " + "x" * 500
+    )
+    assert child.display_name.startswith("Sam-review-the-login-page-x")
+    assert len(child.display_name) <= 64
+    assert world.rows("SELECT length(role) FROM sessions WHERE child = 'c1'") == [(128,)]
+
+
+def test_a_repository_hint_is_shown_and_never_part_of_the_key(world: World) -> None:
+    here = world.register("n1", agent="Sam", repository="tmi")
+    release(world, here.attachment)
+    there = world.register("n1", agent="Sam", repository="other")
+    assert there.session_id == here.session_id
+    (sent,) = world.ask(world.append(there.attachment, "a"))
+    assert sent.seq == 1
+    (commit,) = world.committed()
+    assert b'"repository":"other"' in commit.rows[0].envelope
+    assert there.display_name == "Sam"
+
+
+@pytest.mark.parametrize(
+    ("hint", "shown"), [("a\nb\x1b[1m", "a b [1m"), ("\u202emoor", "moor"), (" ", None)]
+)
+def test_a_hint_cannot_imitate_anything(world: World, hint: str, shown: str | None) -> None:
+    world.register("n1", repository=hint)
+    assert world.rows("SELECT repository FROM sessions") == [(shown,)]
+
+
+def test_messages_keep_the_name_they_were_sent_under(world: World) -> None:
+    first, second = world.register("n1", agent="Sam"), world.register("n2", agent="Sam")
+    world.ask(world.append(second.attachment, "a"))
+    release(world, first.attachment)
+    release(world, second.attachment)
+    world.register("n3", agent="Sam")
+    world.register("n4", agent="Sam")
+    third = world.register("n2", agent="Sam")
+    assert third.display_name == "Sam3"
+    world.ask(world.append(third.attachment, "b"))
+    names = [
+        name
+        for (name,) in world.rows(
+            "SELECT json_extract(CAST(envelope AS TEXT), '$.sender') FROM messages ORDER BY id"
+        )
+    ]
+    assert names == ["Sam2", "Sam3"]
 
 
 class Claims(RuleBasedStateMachine):
