@@ -21,7 +21,7 @@ UNANSWERED: Final = 4096
 
 RETRY_MS: Final = 100
 
-ANYBODY: Final = frozenset({"hello", "status", "stop"})
+ANYBODY: Final = frozenset({"hello", "status", "stop", "reset"})
 """Methods that need no accepted greeting."""
 
 ALWAYS: Final = frozenset({"heartbeat", "delivered"})

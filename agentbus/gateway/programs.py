@@ -1,6 +1,6 @@
 """Running the inspection command: without a shell, bounded in time and output.
 
-The program is in a session of its own, so that all it starts can be ended with it; on Linux the
+The program is in a session of its own, so that what it starts can be ended with it; on Linux the
 kernel ends it with the gateway, whatever happens to that. It inherits nothing but the environment.
 """
 
@@ -10,10 +10,10 @@ import asyncio
 import contextlib
 import os
 import signal
-from asyncio.subprocess import PIPE, Process
+import subprocess
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Final
+from typing import IO, Final
 
 from agentbus.config import KIB
 from agentbus.gateway.events import Inspect, Inspected
@@ -22,9 +22,8 @@ from agentbus.runtime import platform, tasks
 OUTPUT_BYTES: Final = 64 * KIB
 """Of stdout and of stderr, each."""
 
-
-class _Overflow(Exception):
-    """The program wrote too much."""
+LOOK_SECONDS: Final = 0.005
+"""Between looks whether a program that says nothing more has ended."""
 
 
 class Programs:
@@ -62,71 +61,91 @@ class Programs:
             return Inspected(asked.ref, b"", why)
 
         try:
-            process = await self._start()
-        except (OSError, ValueError) as error:
+            program = _Program(self._command)
+        except (OSError, ValueError, subprocess.SubprocessError) as error:
             return failed(f"it could not be started ({error})")
         try:
             async with asyncio.timeout(asked.seconds):
-                output, code = await _converse(process, asked.document)
+                output, code = await program.converse(asked.document)
         except TimeoutError:
             return failed(f"it did not end within {asked.seconds:g} s")
-        except _Overflow as overflow:
-            return failed(f"it wrote more than {OUTPUT_BYTES // KIB} KiB to {overflow}")
+        except _OverflowError as error:
+            return failed(f"it wrote more than {OUTPUT_BYTES // KIB} KiB to {error}")
         finally:
-            _end(process)
+            await program.end()
         return Inspected(asked.ref, output) if code == 0 else failed(_ended(code))
 
-    async def _start(self) -> Process:
-        return await asyncio.create_subprocess_exec(
-            *self._command,
-            stdin=PIPE,
-            stdout=PIPE,
-            stderr=PIPE,
+
+class _OverflowError(Exception):
+    """The program wrote too much."""
+
+
+class _Program:
+    """One process, and our ends of its pipes."""
+
+    def __init__(self, command: Sequence[str]) -> None:
+        self._process = subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            bufsize=0,
             cwd="/",
-            limit=OUTPUT_BYTES,
             start_new_session=True,
             preexec_fn=partial(platform.die_with_parent, os.getpid()),
         )
+        self._pipes = [self._process.stdin, self._process.stdout, self._process.stderr]
+        """Those without a transport."""
+        self._transports: list[asyncio.BaseTransport] = []
 
+    async def converse(self, document: bytes) -> tuple[bytes, int]:
+        """Everything it writes to stdout, and its exit code. Raises _OverflowError."""
+        stdin, stdout, stderr = self._pipes
+        output, _, _ = await asyncio.gather(
+            self._read(stdout, "stdout"), self._read(stderr, "stderr"), self._write(stdin, document)
+        )
+        return output, await self._exit_code()
 
-async def _converse(process: Process, document: bytes) -> tuple[bytes, int]:
-    """Everything it writes to stdout, and its exit code. Raises _Overflow."""
-    assert process.stdout is not None
-    assert process.stderr is not None
-    output, _, _ = await asyncio.gather(
-        _read(process.stdout, "stdout"),
-        _read(process.stderr, "stderr"),
-        _write(process, document),
-    )
-    return output, await process.wait()
+    async def _read(self, pipe: IO[bytes] | None, name: str) -> bytes:
+        reader = asyncio.StreamReader(OUTPUT_BYTES)
+        protocol = asyncio.StreamReaderProtocol(reader)
+        loop = asyncio.get_running_loop()
+        self._pipes.remove(pipe)
+        transport, _ = await loop.connect_read_pipe(lambda: protocol, pipe)
+        self._transports.append(transport)
+        output = b""
+        while part := await reader.read(OUTPUT_BYTES):
+            output += part
+            if len(output) > OUTPUT_BYTES:
+                raise _OverflowError(name)
+        return output
 
+    async def _write(self, pipe: IO[bytes] | None, document: bytes) -> None:
+        """The program may decide without reading: the rest is dropped with the pipe."""
+        loop = asyncio.get_running_loop()
+        self._pipes.remove(pipe)
+        transport, _ = await loop.connect_write_pipe(asyncio.Protocol, pipe)
+        self._transports.append(transport)
+        transport.write(document)
+        transport.close()
 
-async def _write(process: Process, document: bytes) -> None:
-    """A program may decide without reading."""
-    stdin = process.stdin
-    assert stdin is not None
-    with contextlib.suppress(ConnectionError):
-        stdin.write(document)
-        await stdin.drain()
-    stdin.close()
+    async def _exit_code(self) -> int:
+        while (code := self._process.poll()) is None:  # noqa: ASYNC110 - nothing else tells on macOS
+            await asyncio.sleep(LOOK_SECONDS)
+        return code
 
-
-async def _read(stream: asyncio.StreamReader, name: str) -> bytes:
-    parts: list[bytes] = []
-    size = 0
-    while part := await stream.read(OUTPUT_BYTES):
-        parts.append(part)
-        size += len(part)
-        if size > OUTPUT_BYTES:
-            raise _Overflow(name)
-    return b"".join(parts)
-
-
-def _end(process: Process) -> None:
-    """Leaves nothing behind of what it may have started, nor of what that may keep open."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(process.pid, signal.SIGKILL)
-    process._transport.close()  # type: ignore[attr-defined]
+    async def end(self) -> None:
+        """Leaves nothing behind of what it may have started, nor of what that may keep open."""
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(self._process.pid, signal.SIGKILL)
+        await self._exit_code()
+        for transport in self._transports:
+            if isinstance(transport, asyncio.WriteTransport):
+                transport.abort()
+            transport.close()
+        for pipe in self._pipes:
+            if pipe is not None:
+                pipe.close()
 
 
 def _ended(code: int) -> str:

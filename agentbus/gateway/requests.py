@@ -65,7 +65,7 @@ def no_method(identity: bytes, method: str) -> Fault:
 
 def stranger(identity: bytes) -> Fault:
     """The request came before an accepted greeting."""
-    text = "only hello, status and stop may be asked before an accepted hello"
+    text = "only hello, status, stop and reset may be asked before an accepted hello"
     return Fault(replies.fault(identity, INVALID_REQUEST, InvalidArgument(text)))
 
 
