@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import accept, start
+from bench import accept, index, start
 from bench.bus import Bus
 from bench.figures import Figure
 from bench.machine import facts
@@ -26,6 +26,7 @@ MEASUREMENTS: dict[str, Callable[[Plan], list[Figure]]] = {
     "latency": accept.latency,
     "adapter": start.warm,
     "cold": start.cold,
+    "index": index.index,
 }
 
 
