@@ -1,4 +1,4 @@
-"""Administration, whatever the settings of the running daemon are: status and stop."""
+"""Administration, whatever the settings of the running daemon are: status, stop and reset."""
 
 from __future__ import annotations
 
@@ -50,6 +50,25 @@ def stop(configuration: Configuration, timeout: float = STOP_SECONDS) -> None:
         if clock.now().monotonic >= deadline:
             raise Unavailable("the daemon has not ended in time; `agentbus status` tells more")
         select.select([], [], [], LOOK_SECONDS)
+
+
+def reset(configuration: Configuration, timeout: float = STOP_SECONDS) -> None:
+    """Has a running daemon destroy everything, and returns when the new bus serves.
+
+    Raises NotRunning where none runs, Unavailable where there is no new bus in time.
+    """
+    path = locate(configuration.settings).socket
+    clock = SystemClock()
+    deadline = clock.now().monotonic + timeout
+    with Client(path, STATUS_SECONDS) as client:
+        before = client.status()["instance"]
+        client.reset()
+    while clock.now().monotonic < deadline:
+        with suppress(NotRunning, Unavailable), Client(path, STATUS_SECONDS) as client:
+            if client.status()["instance"] not in (before, "", None):
+                return
+        select.select([], [], [], LOOK_SECONDS)
+    raise Unavailable("the daemon has not come back in time; `agentbus status` tells more")
 
 
 def _ask_to_stop(path: str, timeout: float) -> None:

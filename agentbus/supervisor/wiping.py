@@ -7,7 +7,9 @@ import os
 from collections.abc import Iterator
 from typing import Final
 
+from agentbus.errors import Unavailable
 from agentbus.runtime.paths import Paths
+from agentbus.supervisor import locks
 
 COMPANIONS: Final = ("", "-wal", "-shm", "-journal")
 """What SQLite keeps beside a database, by its ending."""
@@ -29,6 +31,21 @@ def wipe(paths: Paths) -> str:
         return f"{paths.reset_mark}: {error.strerror}"
     reasons = "; ".join(filter(None, map(_remove, _files(paths))))
     return reasons or _remove(paths.reset_mark)
+
+
+def wipe_offline(paths: Paths) -> str:
+    """The same where no daemon runs. Raises Unavailable or ConfigMismatch where one does."""
+    lock = locks.take_daemon(paths)
+    if isinstance(lock, locks.Owner):
+        raise Unavailable(f"a daemon (process {lock.pid}) has just started; try again")
+    data_lock = None
+    try:
+        data_lock = locks.take_data(paths)
+        return wipe(paths)
+    finally:
+        for held in (lock, data_lock):
+            if held is not None:
+                held.close()
 
 
 def finish(paths: Paths) -> str:

@@ -1,8 +1,8 @@
 """JSON-RPC 2.0 between adapters (and commands) and the daemon: one object a line, UTF-8.
 
-A connection starts with `hello`. Everything but `hello`, `status` and `stop` needs an accepted
-hello; everything about a session needs an attachment from `register` on the same connection.
-A request is answered once, answers may overtake each other. Notifications only come from the
+A connection starts with `hello`. Everything but `hello`, `status`, `stop` and `reset` needs an
+accepted hello; everything about a session needs an attachment from `register` on the same
+connection. A request is answered once, answers may overtake each other. Notifications only come from the
 daemon. Application errors have JSON-RPC code -32000 and the application's code in `data.code`.
 
 The classes below are the reference: `METHODS` names the params and result of each method,
