@@ -94,6 +94,8 @@ class Core:
         self._effects += self._searches.ended(event.answer)
         if event.damaged is not None:
             self._keeper.damaged(event.damaged)
+        if event.fault is not None:
+            self._note("search_failed", error=event.fault)
 
     # ---- turns
 

@@ -11,10 +11,12 @@ from agentbus.wire.links import SearchAsk, SearchFound, SearchRefused
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """A search has ended; `damaged` says what is wrong with the index where something is."""
+    """A search has ended; `damaged` says what is wrong with the index where something is, `fault`
+    names the error where it was one of ours."""
 
     answer: SearchFound | SearchRefused
     damaged: str | None = None
+    fault: str | None = None
 
 
 class Search(msgspec.Struct, frozen=True):

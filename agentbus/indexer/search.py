@@ -6,7 +6,7 @@ from collections.abc import Callable
 from itertools import islice
 from typing import Final
 
-from agentbus.errors import AgentbusError, InvalidArgument, Recovering
+from agentbus.errors import AgentbusError, InternalError, InvalidArgument, Recovering
 from agentbus.indexer.events import Searched
 from agentbus.search.fts5.read import IndexReader, Range, Stopped
 from agentbus.search.fts5.read import Search as IndexSearch
@@ -40,7 +40,7 @@ class Searcher:
         self._lookup.close()
 
     def run(self, ask: SearchAsk, stop: Callable[[], bool]) -> Searched:
-        """The answer, whatever happens, unless it is a fault of ours."""
+        """The answer, whatever happens."""
         try:
             page = self._find(ask, stop)
         except IndexDamaged as error:
@@ -49,6 +49,11 @@ class Searcher:
             return Searched(SearchRefused(ask.ref, to_failure(Recovering(text))), str(error))
         except AgentbusError as error:
             return Searched(SearchRefused(ask.ref, to_failure(error)))
+        except Exception as error:  # noqa: BLE001 - one search, whose fault must not end the others
+            self.close()
+            kind = type(error).__name__
+            failure = to_failure(InternalError(f"the search failed ({kind}); see indexer.log"))
+            return Searched(SearchRefused(ask.ref, failure), fault=kind)
         return Searched(SearchFound(ask.ref, page.hits, page.next_cursor))
 
     def _find(self, ask: SearchAsk, stop: Callable[[], bool]) -> Page:

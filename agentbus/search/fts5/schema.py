@@ -93,11 +93,12 @@ class Partition(msgspec.Struct):
 
 @contextlib.contextmanager
 def damage_told() -> Iterator[None]:
-    """Within it, damage comes out as IndexDamaged; so does any other error of SQLite's that is not
-    one of the disk or of a lock, since a sound index gives none."""
+    """Within it, damage comes out as IndexDamaged."""
     try:
         yield
     except DatabaseDamaged as error:
         raise IndexDamaged(error.message) from error
-    except sqlite3.DatabaseError as error:
-        raise IndexDamaged(str(error)) from error
+    except sqlite3.OperationalError as error:
+        if "no such table" in str(error):
+            raise IndexDamaged(str(error)) from error
+        raise

@@ -161,9 +161,11 @@ class IndexWriter:
         try:
             with schema.damage_told(), connection.transaction():
                 yield connection
-        except BaseException:
+        except BaseException as error:
             with contextlib.suppress(sqlite3.Error):
                 self._partitions = _read_partitions(connection)
+            if isinstance(error, sqlite3.DatabaseError):  # a sound index gives none
+                raise IndexDamaged(str(error)) from error
             raise
 
     def _append(

@@ -4,7 +4,7 @@ import pytest
 
 from agentbus.errors import DatabaseDamaged, StorageFailed
 from agentbus.indexer.core import TELL_SECONDS
-from agentbus.indexer.events import Cancel, Note, Renew
+from agentbus.indexer.events import Cancel, Note, Renew, Searched
 from agentbus.indexer.keeper import State
 from agentbus.indexer.searches import MOST, WAIT_SECONDS
 from agentbus.model.ids import CommitId
@@ -202,6 +202,14 @@ def test_damage_that_a_search_finds_is_mended_too(rig):
 
 
 # ---- searches
+
+
+def test_a_search_that_failed_by_a_fault_of_ours_is_logged(rig):
+    rig.start()
+    rig.ask(1)
+    rig.handle(Searched(SearchFound(1, [], None), fault="TypeError"))
+    assert notes(rig, "search_failed") == [{"error": "TypeError"}]
+    assert rig.take(SearchFound)
 
 
 def test_a_search_begins_when_the_index_has_what_its_caller_sent(rig):
