@@ -50,7 +50,7 @@ class World:
 
     def __init__(self, directory: Path, settings: Settings | None = None) -> None:
         self.path = str(directory / "bus.sqlite3")
-        self.settings = settings or Settings()
+        self.settings = settings or Settings(sqlite_synchronous="normal")
         self.tokens = CountedTokens()
         self.time = 0.0
         self.incarnation = 0

@@ -364,7 +364,7 @@ def test_status_counts_what_the_batch_did_before_it(world: World) -> None:
     assert isinstance(status, WriterStatus)
     assert (status.messages, status.memories, status.receipts) == (1, 1, 2)
     assert (status.tombstones, status.evicted, status.commit_id) == (0, 0, 1)
-    assert (status.path, status.synchronous) == (world.path, "full")
+    assert (status.path, status.synchronous) == (world.path, "normal")
     assert status.wal_bytes > 0
     assert [(row.display_name, row.attachment is None) for row in status.sessions] == [
         ("Sam", False),
