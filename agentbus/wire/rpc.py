@@ -2,8 +2,9 @@
 
 A connection starts with `hello`. Everything but `hello`, `status`, `stop` and `reset` needs an
 accepted hello; everything about a session needs an attachment from `register` on the same
-connection. A request is answered once, answers may overtake each other. Notifications only come from the
-daemon. Application errors have JSON-RPC code -32000 and the application's code in `data.code`.
+connection. A request is answered once, answers may overtake each other. Notifications only come
+from the daemon. Application errors have JSON-RPC code -32000 and the application's code in
+`data.code`.
 
 The classes below are the reference: `METHODS` names the params and result of each method,
 `NOTIFICATIONS` the params of each notification. Absent members take the defaults.
