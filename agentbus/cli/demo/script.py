@@ -25,6 +25,11 @@ DIALOGUE: Final[tuple[tuple[str, str, int | None], ...]] = (
 )
 """Who says what, and which line it answers."""
 
+MEMORY: Final = "memory"
+LEARNT: Final = "Parser: a file may end without a newline. The last line must not get lost."
+REVISED: Final = "Parser: a file may end without a newline, LF or CRLF. Tests: tests/test_parser.py"
+SOUGHT: Final = "parser newline"
+
 BURST: Final = 30
 FIRST: Final = 10
 """Messages of the burst sent before the crash; all bursts together stay below the rate limit."""
@@ -80,10 +85,11 @@ class Script:
         self._story.opening(str(self._place.root))
         self._meet()
         self._talk()
+        remembered = self._remember()
         for victim in VICTIMS:
             self._lose(victim)
         self._lose_an_adapter()
-        return self._settle()
+        return self._settle() and remembered
 
     def close(self) -> None:
         """Ends the adapters."""
@@ -123,6 +129,28 @@ class Script:
                 self._catch_up(agent)
             self._story.says(name, text, reply=answers is not None)
             self._story.hears(heard)
+
+    def _remember(self) -> bool:
+        """A memory is made, edited before a third agent has read it, and found again."""
+        ada, ben, cleo = self._agents.values()
+        self._story.act("They remember")
+        made = ben.call("send", channel=MEMORY, content=LEARNT)
+        self._story.says(ben.name, LEARNT)
+        self._story.note(f"kept in #{MEMORY} until somebody deletes it")
+        edited = ada.call("memory_edit", memory_id=made["memory_id"], content=REVISED)
+        self._story.says(ada.name, REVISED, reply=True)
+        self._story.note(f"revision {edited['revision']} replaces {edited['replaced_revision']}")
+        messages = cleo.call("recv", wait_seconds=5)["messages"]
+        current = [message["content"] for message in messages if message["channel"] == MEMORY]
+        self._story.does(cleo.name, f"reads it only now, and gets revision {edited['revision']}")
+        began = time.monotonic()
+        found = cleo.call("search", query=SOUGHT)["results"]
+        took = span(time.monotonic() - began)
+        self._story.does(cleo.name, f"searches “{SOUGHT}”: {len(found)} found in {took}")
+        well = current == [REVISED] and REVISED in [result["content"] for result in found]
+        if not well:
+            self._story.failed("that is not what was remembered")
+        return well
 
     def _lose(self, victim: Victim) -> None:
         """Kills a process in the middle of a burst of sends that nobody waits for."""

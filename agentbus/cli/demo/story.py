@@ -70,6 +70,10 @@ class Story:
         self._line("", Text(what, "green"))
         self.pause(0.2)
 
+    def failed(self, what: str) -> None:
+        """The bus has not done what it should."""
+        self._line("", Text(what, "bold red"))
+
     def note(self, what: str) -> None:
         """An explanation."""
         self._line("", Text(what, "dim"))
