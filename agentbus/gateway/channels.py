@@ -11,7 +11,7 @@ from agentbus.mirror.read import sent_at
 from agentbus.model.channel import ChannelInfo, Kind
 from agentbus.model.delivery import Stream
 from agentbus.model.ids import ChannelId, Seq, SubscriptionId
-from agentbus.wire.links import ChannelTop, VisibleMessage
+from agentbus.wire.links import ChannelTop, MemoryChanged, VisibleMessage
 
 
 class Channel:
@@ -61,6 +61,17 @@ class Channel:
             self.stream.top = last.seq
             self.messages += len(messages)
             self._newest = last.envelope
+
+    def changed(self, change: MemoryChanged) -> None:
+        """One of its memories was edited or deleted, and Redis does not show it yet."""
+        if change.envelope is not None:
+            self._newest = change.envelope
+        elif change.seq <= self.stream.top:
+            self.messages -= 1
+
+    def omitted(self, count: int) -> None:
+        """So many of those that became visible were deleted by then."""
+        self.messages -= count
 
     @property
     def newest_at(self) -> str | None:

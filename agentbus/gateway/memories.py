@@ -97,8 +97,10 @@ class Memories:
 
     def changed(self, change: MemoryChanged) -> None:
         """A memory is another one from now on, or none."""
-        self._reads.revisions.changed(change, self._condition.visible)
-        feeds = list(self._channels.by_id(change.channel_id).feeds.values())
+        channel = self._channels.by_id(change.channel_id)
+        if self._reads.revisions.changed(change, self._condition.visible):
+            channel.changed(change)
+        feeds = list(channel.feeds.values())
         for feed in feeds:
             self._replace(feed, change)
         for feed in feeds:

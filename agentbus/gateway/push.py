@@ -116,12 +116,10 @@ class Pusher:
         for channel_id, messages in _by_channel(frame.messages).items():
             channel = self._channels.by_id(channel_id)
             channel.grow(messages)
-            if not channel.feeds:
-                continue
-            if channel.stream.dense:
-                self._push_run(channel, Run(messages))
-            else:
+            if not channel.stream.dense:
                 self._push_memories(channel, messages)
+            elif channel.feeds:
+                self._push_run(channel, Run(messages))
 
     def _push_run(self, channel: Channel, run: Run) -> None:
         lines = _Lines(run)
@@ -138,10 +136,9 @@ class Pusher:
 
     def _push_memories(self, channel: Channel, messages: list[VisibleMessage]) -> None:
         """As they are now: what was deleted is left to a read, which passes over it."""
-        current: Sequence[Entry] = ()
-        if self._condition.is_current:
-            current = self._reads.revisions.current(channel.id, messages)
-        if current:
+        current = self._reads.revisions.current(channel.id, messages)
+        channel.omitted(len(messages) - len(current))
+        if current and self._condition.is_current:
             self._push_run(channel, Run(current))
         feeds = list(channel.feeds.values())
         for feed in feeds:

@@ -27,14 +27,17 @@ class Revisions:
         self._late: dict[Place, tuple[MemoryChanged, int]] = {}
         """Visible by now, and the last read that was begun before."""
 
-    def changed(self, change: MemoryChanged, visible: CommitId) -> None:
-        """A memory was edited or deleted."""
-        self.newest = max(self.newest, change.commit_id)
+    def changed(self, change: MemoryChanged, visible: CommitId) -> bool:
+        """A memory was edited or deleted; whether that is news."""
         place = (change.channel_id, change.seq)
-        if change.commit_id > visible:
-            self._changes.pop(place, None)
-            self._late.pop(place, None)
-            self._changes[place] = change
+        known = self._changes.get(place)
+        if change.commit_id <= visible or (known and known.commit_id >= change.commit_id):
+            return False
+        self.newest = max(self.newest, change.commit_id)
+        self._changes.pop(place, None)
+        self._late.pop(place, None)
+        self._changes[place] = change
+        return True
 
     def visible(self, commit: CommitId, last_read: int) -> None:
         """Everything up to a commit is visible to reads after that one."""

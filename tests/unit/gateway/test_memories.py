@@ -363,6 +363,34 @@ def test_ordinary_channels_do_not_wait_for_that() -> None:
     assert rig.delivered(connection) == [1]
 
 
+# ---- counts
+
+
+def test_a_channel_counts_the_memories_that_are_there() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 3, channel=MEMORY)
+    rig.change(2, content=b"")
+    rig.change(4, content=b"")
+    rig.show(4, 5, channel=MEMORY, commit=rig.commit - 1)
+    rig.show_nothing()
+    _, memory = rig.call(connection, "channel.list", attachment=attachment)["channels"]
+    assert memory["messages"] == 3
+
+
+def test_a_change_that_is_told_twice_counts_once() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 3, channel=MEMORY)
+    for _ in range(2):
+        rig.change(2, content=b"")
+        rig.commit -= 1
+    rig.show_nothing(rig.commit + 1)
+    rig.change(2, content=b"")
+    _, memory = rig.call(connection, "channel.list", attachment=attachment)["channels"]
+    assert memory["messages"] == 2
+
+
 # ---- lists
 
 

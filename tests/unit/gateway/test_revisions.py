@@ -66,7 +66,7 @@ def test_what_is_visible_is_forgotten() -> None:
 
 def test_what_is_visible_already_when_it_is_told_of_changes_nothing() -> None:
     revisions = Revisions()
-    revisions.changed(change(1, 4), CommitId(4))
+    assert not revisions.changed(change(1, 4), CommitId(4))
     assert contents(revisions, 1) == [b"old"]
 
 

@@ -38,11 +38,10 @@ def test_a_reset_is_answered_passed_on_and_told_as_an_end_to_come_back_from() ->
     assert "reset" in error["message"]
 
 
-def test_a_reset_is_for_those_who_have_greeted() -> None:
+def test_a_reset_needs_no_greeting_so_it_works_whatever_the_versions_are() -> None:
     rig = Rig()
-    connection = rig.connect(greet=False)
-    rig.ask(connection, "reset")
-    assert rig.control == []
+    rig.call(rig.connect(greet=False), "reset")
+    assert rig.control == [ResetRequested()]
 
 
 def test_everybody_is_told_and_the_end_comes_at_once_when_nothing_is_left() -> None:
