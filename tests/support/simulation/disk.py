@@ -27,6 +27,7 @@ class Disk:
         place = SHARED_MEMORY if os.access(SHARED_MEMORY, os.W_OK) else None
         self.directory = tempfile.mkdtemp(prefix="ab-sim-", dir=place)
         self.database = os.path.join(self.directory, "bus.db")
+        self.index = os.path.join(self.directory, "index.db")
         self._locker: sqlite.Connection | None = None
         self._full = False
         self._store: WriteStore | None = None

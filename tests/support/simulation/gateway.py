@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from agentbus.config import Settings
+from agentbus.errors import AgentbusError
 from agentbus.gateway import events as ev
 from agentbus.gateway.core import Core
 from agentbus.gateway.events import Connected, Disconnected, Line, Measured
+from agentbus.store.lookup import Lookup
+from agentbus.wire.error_codes import to_failure
 from agentbus.wire.lines import LineDecoder
 from agentbus.wire.links import (
     GATEWAY_INDEXER,
@@ -19,6 +22,7 @@ from agentbus.wire.links import (
 )
 from agentbus.wire.rpc import MAX_LINE
 from tests.support.simulation.children import Broken, Child
+from tests.support.simulation.disk import Disk
 from tests.support.simulation.pipes import End
 from tests.support.simulation.redis import Place
 from tests.support.simulation.sockets import Listener
@@ -28,7 +32,9 @@ from tests.support.simulation.streams import Streams
 class Gateway:
     """Its share of the listening socket is given to it with the fork."""
 
-    def __init__(self, child: Child, listener: Listener, place: Place, settings: Settings) -> None:
+    def __init__(
+        self, child: Child, listener: Listener, place: Place, disk: Disk, settings: Settings
+    ) -> None:
         self.unions = {
             GATEWAY_WRITER: WriterToGateway,
             PROJECTOR_GATEWAY: ProjectorToGateway,
@@ -38,6 +44,7 @@ class Gateway:
         self._listener = listener
         self._core = Core(settings, "/sim/config.json")
         self._streams = Streams(child, place)
+        self._lookup = Lookup(disk.database)
         self._sockets: dict[int, End] = {}
         self._unflushed: dict[int, bytearray] = {}
         self._ending: list[int] = []
@@ -94,6 +101,9 @@ class Gateway:
                 self._child.call_soon(self._flush)
             case ev.ReadStream():
                 self._streams.read(effect)
+            case ev.Find():
+                found = self._find(effect)
+                self._child.call_soon(lambda: self._child.happened(found))
             case ev.UseRedis(path):
                 self._streams.use(path)
             case ev.Measure(ref, _):
@@ -104,6 +114,13 @@ class Gateway:
                 raise Broken(f"{method} broke") from error
             case _:
                 raise TypeError(type(effect))
+
+    def _find(self, asked: ev.Find) -> ev.Found:
+        find = self._lookup.message if asked.message else self._lookup.memory
+        try:
+            return ev.Found(asked.ref, find(asked.identity))
+        except AgentbusError as error:
+            return ev.Found(asked.ref, None, to_failure(error))
 
     def _send(self, identity: int, line: bytes) -> None:
         if identity not in self._sockets:
@@ -130,5 +147,6 @@ class Gateway:
         """Its sockets are closed."""
         self._listener.leave(self._child)
         self._streams.close()
+        self._lookup.close()
         for end in self._sockets.values():
             end.close()

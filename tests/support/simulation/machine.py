@@ -16,6 +16,7 @@ from tests.support.simulation.children import Application, Child
 from tests.support.simulation.daemon import Daemon, OnReport
 from tests.support.simulation.disk import Disk
 from tests.support.simulation.gateway import Gateway
+from tests.support.simulation.indexer import Indexer
 from tests.support.simulation.pipes import End
 from tests.support.simulation.processes import Process
 from tests.support.simulation.projector import Projector
@@ -103,6 +104,7 @@ class Machine:
         make: dict[str, Callable[[Child], Application]] = {
             "writer": self._writer,
             "projector": self._projector,
+            "indexer": self._indexer,
             "gateway": partial(self._gateway, listener),
         }
         child = Child(self.scheduler, name, self.pid(), control, links, make[name])
@@ -115,8 +117,11 @@ class Machine:
     def _projector(self, child: Child) -> Projector:
         return Projector(child, self.disk, self.redis, self.tokens.token())
 
+    def _indexer(self, child: Child) -> Indexer:
+        return Indexer(child, self.disk)
+
     def _gateway(self, listener: Listener, child: Child) -> Gateway:
-        return Gateway(child, listener, self.redis, self.settings)
+        return Gateway(child, listener, self.redis, self.disk, self.settings)
 
     def application(self, name: str) -> Application | None:
         """What the living child of that name runs."""
