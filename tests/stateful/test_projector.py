@@ -4,8 +4,15 @@ was told on the way is a sequence it can follow."""
 from __future__ import annotations
 
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
+from hypothesis.stateful import (
+    RuleBasedStateMachine,
+    initialize,
+    invariant,
+    precondition,
+    rule,
+)
 
+from agentbus.model.ids import ChannelId
 from agentbus.projector.states import State
 from agentbus.wire.events import Opened
 from agentbus.wire.links import (
@@ -13,14 +20,37 @@ from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
     Applied,
+    Evicted,
+    Measured,
     Projection,
     Readiness,
     RedisDown,
+    Trimmed,
     Visible,
+    VisibleMessage,
 )
+from tests.support.memory_source import MEMORY_CHANNELS
 from tests.support.projector_world import World
 
-channels = st.lists(st.integers(1, 3), min_size=1, max_size=4)
+REFUSED = [b"XADD", b"HSET", b"FLUSHALL", b"EXEC", b"XDEL", b"HDEL", b"XTRIM"]
+TROUBLES = {
+    "connection_breaks",
+    "gateway_restarts",
+    "projector_restarts",
+    "purge",
+    "redis_dies",
+    "redis_restarts",
+    "redis_starts",
+    "somebody_flushes",
+    "writer_restarts",
+}
+mostly = st.sampled_from([True, True, True, False])
+channels = st.lists(st.integers(1, 3) | st.integers(50, 51), min_size=1, max_size=4)
+changes = st.lists(
+    st.tuples(st.sampled_from(["add", "edit", "edit", "delete"]), st.integers(0, 99)),
+    min_size=1,
+    max_size=4,
+)
 
 
 class Gateway:
@@ -29,6 +59,7 @@ class Gateway:
     def __init__(self) -> None:
         self.epoch = ("", 0)
         self.tops: dict[int, int] = {}
+        self.oldest: dict[int, int] = {}
         self.ready = False
         self.commit_id = 0
 
@@ -42,18 +73,38 @@ class Gateway:
             assert message.commit_id > self.commit_id
             self.commit_id = message.commit_id
             for shown in message.messages:
-                assert shown.seq == self.tops.get(shown.channel_id, 0) + 1
-                self.tops[shown.channel_id] = shown.seq
+                self._show(shown)
+        elif isinstance(message, Trimmed) and self.ready:
+            for top in message.channels:
+                assert top.oldest > self.oldest.get(top.channel_id, 0)
+                assert top.top >= self.tops[top.channel_id]
+                self.oldest[top.channel_id] = top.oldest
+
+    def _show(self, shown: VisibleMessage) -> None:
+        top = self.tops.get(shown.channel_id, 0)
+        if shown.channel_id in MEMORY_CHANNELS:
+            assert shown.seq > top
+            assert shown.memory_id
+        else:
+            assert shown.seq == top + 1
+        self.tops[shown.channel_id] = shown.seq
 
     def _start(self, projection: Projection) -> None:
         assert projection.socket_path
         tops: dict[int, int] = {top.channel_id: top.top for top in projection.channels}
+        ordinary = [top for top in projection.channels if top.channel_id not in MEMORY_CHANNELS]
+        assert all(top.count == top.top - top.oldest + 1 for top in ordinary if top.oldest)
+        self.oldest = {top.channel_id: top.oldest for top in ordinary}
         epoch = (projection.boot, projection.rebuilds)
         if projection.rebuilds and epoch != self.epoch:
             self.epoch = epoch
         else:  # the streams go on from what they were
             assert projection.commit_id >= self.commit_id
-            assert all(tops[channel] >= top for channel, top in self.tops.items())
+            assert all(
+                tops[channel] >= top
+                for channel, top in self.tops.items()
+                if channel not in MEMORY_CHANNELS
+            )
         self.tops, self.commit_id = tops, projection.commit_id
 
 
@@ -68,71 +119,40 @@ class Projecting(RuleBasedStateMachine):
         self.pid = self.world.redis.pid
         self.greeted = False
         self.up = False
+        self.rounds = 0
         self.world.open_links()
 
-    @rule(channels=channels, text=st.text(max_size=3))
-    def commit(self, channels: list[int], text: str) -> None:
-        if self.greeted:
-            self.world.commit(*channels, text=text)
+    @initialize(engine=st.booleans())
+    def begin(self, engine: bool) -> None:
+        self.world.redis.query_engine = engine
+        self.redis_starts()
+        self.writer_restarts()
+
+    def _tell(self, message: object, *, told: bool) -> None:
+        if told and self.greeted:
+            self.world.receive(WRITER_PROJECTOR, message)
         else:
-            self.world.source.commit(*channels, text=text)
+            self.greeted = False
 
-    @rule(channels=channels)
-    def commit_that_is_never_told(self, channels: list[int]) -> None:
-        self.world.source.commit(*channels)
-        self.greeted = False
+    @rule(channels=channels, text=st.text(max_size=3), told=mostly)
+    def commit(self, channels: list[int], text: str, told: bool) -> None:
+        self._tell(self.world.source.commit(*channels, text=text), told=told)
 
-    @rule()
-    def writer_restarts(self) -> None:
-        self.world.happen(Opened(WRITER_PROJECTOR))
-        self.world.greet()
-        self.greeted = True
+    @precondition(lambda self: self.world.source.current())
+    @rule(asked=changes, told=mostly)
+    def memories_change(self, asked: list[tuple[str, int]], told: bool) -> None:
+        names = sorted(self.world.source.current())
+        operations = [
+            (name, 50 if name == "add" else names[number % len(names)]) for name, number in asked
+        ]
+        self._tell(self.world.source.transact(operations), told=told)
 
-    @rule()
-    def gateway_restarts(self) -> None:
-        self.gateway = Gateway()
-        self.read = len(self.world.sent)
-        self.world.happen(Opened(PROJECTOR_GATEWAY))
-
-    @rule()
-    def projector_restarts(self) -> None:
-        self.world.reboot()
-        self.greeted = False
-        if self.up:
-            self.world.redis_up()
-
-    @precondition(lambda self: not self.up)
-    @rule()
-    def redis_starts(self) -> None:
-        self.pid += 1
-        self.world.redis.restart(self.pid)
-        self.world.reachable = self.up = True
-        self.world.redis_up()
-
-    @precondition(lambda self: self.up)
-    @rule(told=st.booleans())
-    def redis_dies(self, told: bool) -> None:
-        self.up = self.world.reachable = False
-        self.world.cut()
-        if told:
-            self.world.receive(CONTROL, RedisDown("killed"))
-
-    @precondition(lambda self: self.up)
-    @rule()
-    def connection_breaks(self) -> None:
-        self.world.cut()
-
-    @rule()
-    def somebody_flushes(self) -> None:
-        self.world.redis.run((b"FLUSHALL",))
-
-    @rule()
-    def snapshot(self) -> None:
-        self.world.redis.run((b"SAVE",))
-
-    @rule(name=st.sampled_from([b"XADD", b"HSET", b"FLUSHALL"]), skip=st.integers(0, 5))
-    def a_command_is_refused(self, name: bytes, skip: int) -> None:
-        self.world.redis.refuse(name, skip=skip)
+    @rule(channel=st.integers(1, 3), count=st.integers(0, 5), told=mostly)
+    def evict(self, channel: int, count: int, told: bool) -> None:
+        source = self.world.source
+        begins = source.oldest.get(ChannelId(channel), 1)
+        self.rounds += 1
+        self._tell(Evicted(self.rounds, [source.evict(channel, begins + count)]), told=told)
 
     @rule(steps=st.integers(1, 6))
     def some_steps(self, steps: int) -> None:
@@ -143,12 +163,79 @@ class Projecting(RuleBasedStateMachine):
     def time_passes(self, seconds: float) -> None:
         self.world.pass_time(seconds)
 
+    @rule()
+    def snapshot(self) -> None:
+        self.world.redis.run((b"SAVE",))
+
+    @rule()
+    def calm(self) -> None:
+        """All that was told has come to its end."""
+        self.world.redis.refusals.clear()
+        self.world.pass_time(3)
+        if self.greeted and self.world.state is State.READY:
+            assert self.world.is_mirrored()
+
+    @rule(name=st.sampled_from(REFUSED), skip=st.integers(0, 5))
+    def a_command_is_refused(self, name: bytes, skip: int) -> None:
+        self.world.redis.refuse(name, skip=skip)
+
+    @rule(kind=st.sampled_from(sorted(TROUBLES)))
+    def trouble(self, kind: str) -> None:
+        getattr(self, kind)()
+
+    def purge(self) -> None:
+        self.world.source.purge()
+
+    def writer_restarts(self) -> None:
+        self.world.happen(Opened(WRITER_PROJECTOR))
+        self.world.greet()
+        self.greeted = True
+
+    def gateway_restarts(self) -> None:
+        self.gateway = Gateway()
+        self.read = len(self.world.sent)
+        self.world.happen(Opened(PROJECTOR_GATEWAY))
+
+    def projector_restarts(self) -> None:
+        self.world.reboot()
+        if self.up:
+            self.world.redis_up()
+        self.world.greet()
+        self.greeted = True
+
+    def redis_restarts(self) -> None:
+        self.redis_dies()
+        self.world.receive(CONTROL, RedisDown("killed"))
+        self.redis_starts()
+
+    def redis_starts(self) -> None:
+        if not self.up:
+            self.pid += 1
+            self.world.redis.restart(self.pid)
+            self.world.reachable = self.up = True
+            self.world.redis_up()
+
+    def redis_dies(self) -> None:
+        self.up = self.world.reachable = False
+        self.world.cut()
+
+    def connection_breaks(self) -> None:
+        self.world.cut()
+
+    def somebody_flushes(self) -> None:
+        self.world.redis.run((b"FLUSHALL",))
+
     @invariant()
     def gateway_can_follow(self) -> None:
         for link, message in self.world.sent[self.read :]:
             if link == PROJECTOR_GATEWAY:
                 self.gateway.take(message)
         self.read = len(self.world.sent)
+
+    @invariant()
+    def every_measure_is_told_once(self) -> None:
+        told = [measured.round for measured in self.world.told(Measured)]
+        assert told == sorted(set(told))
 
     @invariant()
     def nothing_is_applied_that_is_not_committed(self) -> None:
@@ -158,8 +245,7 @@ class Projecting(RuleBasedStateMachine):
     def teardown(self) -> None:
         world = self.world
         world.redis.refusals.clear()
-        if not self.up:
-            self.redis_starts()
+        self.redis_starts()
         self.writer_restarts()
         world.settle()
         world.pass_time(60)

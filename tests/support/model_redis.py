@@ -101,15 +101,19 @@ class ModelRedis:
     def run(self, command: Command) -> Reply:
         """One command outside of any transaction, whoever asks."""
         name = command[0]
-        waiting = self.refusals.get(name)
-        if waiting:
-            refusal = waiting.pop(0)
-            if refusal.text:
-                return refusal
+        refusal = self.refuses(name)
+        if refusal is not None:
+            return refusal
         handler = self._known().get(name)
         if handler is None or name in self.missing:
             return Refused(f"ERR unknown command '{name.decode()}'")
         return handler(command)
+
+    def refuses(self, name: bytes) -> Refused | None:
+        """What `refuse` has asked for."""
+        waiting = self.refusals.get(name)
+        refusal = waiting.pop(0) if waiting else None
+        return refusal if refusal is not None and refusal.text else None
 
     def _known(self) -> dict[bytes, Callable[[Command], Reply]]:
         return self._commands | self._engine if self.query_engine else self._commands
@@ -288,4 +292,7 @@ class Session:
             return Refused("ERR EXEC without MULTI")
         if self._aborted:
             return Refused("EXECABORT Transaction discarded because of previous errors.")
+        refusal = self._server.refuses(b"EXEC")
+        if refusal is not None:
+            return refusal
         return [self._server.run(command) for command in queue]
