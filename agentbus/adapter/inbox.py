@@ -14,12 +14,12 @@ was: the caller has lines taken back that are being written (`Batch.holds`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from typing import Final
 
 import msgspec
 
-from agentbus.adapter.stream import Entry, Stream, untold
+from agentbus.adapter.stream import Entry, Stream
 from agentbus.errors import InternalError
 from agentbus.wire.rpc import DeliverNote, Gap, ReviseNote, RevokeNote, Subscription
 
@@ -44,7 +44,7 @@ class Batch(msgspec.Struct, frozen=True, eq=False):
         return any(entry is each for entry in self.entries for each in entries)
 
 
-class _Head(msgspec.Struct):
+class _Head(msgspec.Struct, frozen=True):
     """All that is needed of an envelope here."""
 
     seq: int
@@ -59,6 +59,7 @@ class Inbox:
 
     def __init__(self) -> None:
         self._epoch: str | None = None
+        self._epochs = 0
         self._buffer: deque[Entry] = deque()
         self._streams: dict[int, Stream] = {}
         self._strays: dict[tuple[int, int], Entry] = {}
@@ -112,56 +113,71 @@ class Inbox:
     def begin(self, epoch: str) -> None:
         """A new epoch: see the module's theory."""
         self._epoch = epoch
+        self._epochs += 1
         self._buffer.clear()
-        for key, stream in self._streams.items():
-            self._strays.update({(key, entry.seq): entry for entry in stream.void()})
+        for stream in self._streams.values():
+            self._stray(stream.void())
+
+    def _stray(self, entries: Iterable[Entry]) -> None:
+        self._strays.update({(entry.subscription, entry.seq): entry for entry in entries})
 
     def deliver(self, note: DeliverNote) -> None:
         """What the daemon pushed; of another epoch it is nothing."""
         if note.epoch != self._epoch or note.subscription in self._retired:
             return
         stream = self._stream(note.subscription, note.channel, 0)
+        messages = {_read_head(bytes(raw)): bytes(raw) for raw in note.messages}
+        self._refresh(stream, note.through, messages)
         gaps = [gap for gap in note.gaps if gap.lost and gap.resumed_at_seq > stream.last + 1]
-        for raw in note.messages:
-            gaps = self._message(note.subscription, stream, bytes(raw), gaps)
+        for head, message in messages.items():
+            if self._message(note.subscription, stream, head, message, gaps):
+                gaps = []
         if gaps:
-            self._buffer.append(self._entry(note.subscription, stream, note.through, gaps))
+            self._admit(self._entry(note.subscription, stream, note.through, gaps))
         if note.expired:
             self._expire(note, stream)
         else:
             stream.advance(note.through)
 
+    def _refresh(self, stream: Stream, through: int, messages: Mapping[_Head, bytes]) -> None:
+        current = {head.seq: message for head, message in messages.items()}
+        for gone in stream.refresh(through, current, self._epochs):
+            if gone.state == "buffered":
+                self._unbuffer([gone])
+                self._pass_over(gone)
+
     def _message(
-        self, subscription: int, stream: Stream, message: bytes, gaps: list[Gap]
-    ) -> list[Gap]:
-        """The gaps before a message go with it; gives what is left to be told of them."""
-        head = _read_head(message)
+        self, subscription: int, stream: Stream, head: _Head, message: bytes, gaps: list[Gap]
+    ) -> bool:
+        """Whether the place was not known; what is lost before it goes with it."""
         if head.seq <= stream.last:
-            return gaps
+            return False
         entry = self._entry(subscription, stream, head.seq, gaps)
-        entry.message = message
-        entry.is_memory = head.memory_id is not None
-        if head.seq not in stream.ahead:
-            self._buffer.append(entry)
-            return []
-        entry.state = "handed"
-        left = untold(gaps, stream.ahead[head.seq])
-        stream.settle()
-        return left
+        if head.seq not in stream.told:
+            entry.message = message
+            entry.is_memory = head.memory_id is not None
+        self._admit(entry)
+        return True
 
     def _expire(self, note: DeliverNote, stream: Stream) -> None:
-        position = max(each.position for each in note.expired)
-        if stream.expire(position):
+        if stream.expire(note.through):
             self._clear(note.subscription)
-            entry = self._entry(note.subscription, stream, position, [])
+            entry = self._entry(note.subscription, stream, note.through, [])
             entry.expired = note.expired
-            self._buffer.append(entry)
+            self._admit(entry)
 
-    def _entry(self, subscription: int, stream: Stream, seq: int, gaps: list[Gap]) -> Entry:
+    def _entry(self, subscription: int, stream: Stream, seq: int, lost: list[Gap]) -> Entry:
         self._arrivals += 1
-        entry = Entry(self._arrivals, subscription, stream.channel, seq, seq, None, gaps)
+        entry = Entry(self._arrivals, subscription, stream.channel, seq, seq, None, lost)
+        entry.epoch = self._epochs
         stream.unsettled.append(entry)
         return entry
+
+    def _admit(self, entry: Entry) -> None:
+        if entry.is_empty:
+            self._pass_over(entry)
+        else:
+            self._buffer.append(entry)
 
     def revise(self, note: ReviseNote | RevokeNote) -> list[Entry]:
         """A memory has changed, or is gone; gives what of it is being written at the moment."""
@@ -197,15 +213,27 @@ class Inbox:
         taken: list[Entry] = []
         while self._buffer and len(taken) < limit:
             entry = self._buffer[0]
-            if (entry.subscription, entry.seq) in self._strays:
+            if self._is_uncertain(entry):
                 break
+            self._streams[entry.subscription].count(entry)
             size = entry.size
+            if not size:
+                self._pass_over(self._buffer.popleft())
+                continue
             if taken and size > room:
                 break
             room -= size
             entry.state = "writing"
             taken.append(self._buffer.popleft())
         return Batch(taken)
+
+    def _is_uncertain(self, entry: Entry) -> bool:
+        """What is being written of an earlier epoch decides whether this is shown, and how."""
+        places = [seq for subscription, seq in self._strays if subscription == entry.subscription]
+        return any(
+            seq == entry.seq or any(gap.after_seq < seq <= gap.resumed_at_seq for gap in entry.lost)
+            for seq in places
+        )
 
     def restore(self, batch: Batch) -> None:
         """The batch was not and will not be written: back to where it was."""
@@ -218,8 +246,10 @@ class Inbox:
         stream = self._streams.get(entry.subscription)
         if stream is None or not stream.holds(entry):
             return False
-        void = stream.farewell != "none" and not entry.expired
-        if entry.is_empty or void:
+        if entry.is_memory and entry.epoch < self._epochs:
+            self._stray(each for each in stream.forget(entry) if each is not entry)
+            return False
+        if entry.is_empty or (stream.farewell != "none" and not entry.expired):
             self._pass_over(entry)
             return False
         entry.state = "buffered"
@@ -228,13 +258,14 @@ class Inbox:
     def hand_off(self, batch: Batch) -> None:
         """The last byte of the batch is out."""
         for entry in batch.entries:
-            entry.state = "handed"
             stray = self._forget_stray(entry)
             stream = self._streams.get(entry.subscription)
             if stream is None:
+                entry.state = "handed"
                 continue
+            stream.hand(entry)
             if stray:
-                self._handed_elsewhere(stream, entry)
+                self._handed_elsewhere(stream, entry.seq)
             stream.settle()
 
     def _forget_stray(self, entry: Entry) -> bool:
@@ -244,16 +275,13 @@ class Inbox:
         del self._strays[key]
         return True
 
-    def _handed_elsewhere(self, stream: Stream, entry: Entry) -> None:
-        """The agent has seen a copy of what is to come, or came meanwhile."""
-        copies = [each for each in stream.unsettled if each.seq == entry.seq]
-        for copy in copies:
-            copy.message, copy.gaps = None, untold(copy.gaps, entry.lost)
+    def _handed_elsewhere(self, stream: Stream, seq: int) -> None:
+        """The agent has seen a copy of what came meanwhile, if it did."""
+        for copy in [each for each in stream.unsettled if each.seq == seq]:
+            copy.message = None
             if copy.is_empty:
                 self._unbuffer([copy])
                 copy.state = "handed"
-        if not copies and entry.seq > stream.settled:
-            stream.ahead[entry.seq] = entry.lost
 
     def _unbuffer(self, entries: Iterable[Entry]) -> None:
         for entry in entries:

@@ -10,8 +10,11 @@ and only what is settled is reported, since a report covers everything up to its
 handed out of turn (an earlier recv was cancelled) waits for those before it. A memory that was
 deleted meanwhile has nothing left to show: its entry counts as handed.
 
-The expiry of a cursor is told once, and acknowledged by a report of exactly the position that it
-stopped at; what is buffered of the subscription then is void.
+The daemon counts a gap from what was confirmed. What was handed beyond that is `told`; a gap is
+shown without it, so that messages and gaps together are each position once.
+
+The expiry of a cursor is told once, and acknowledged by a report of the position that came with it;
+what is buffered of the subscription then is void.
 
     farewell   event                                            next
     none       the daemon tells of the expiry                   pending    (an entry is buffered)
@@ -29,8 +32,8 @@ The daemon takes a report of an expired cursor only after having told of it in t
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Literal, NamedTuple
 
 import msgspec
 
@@ -38,6 +41,14 @@ from agentbus.wire.rpc import Expired, Gap
 
 State = Literal["buffered", "writing", "handed"]
 Farewell = Literal["none", "pending", "owed", "said", "told"]
+
+
+class Told(NamedTuple):
+    """Of how many messages the agent knows by what was handed off at a place: itself, if there was
+    a message, and those shown as lost before it."""
+
+    itself: int = 0
+    lost: int = 0
 
 
 class Entry(msgspec.Struct, eq=False):
@@ -50,9 +61,13 @@ class Entry(msgspec.Struct, eq=False):
     seq: int
     position: int
     message: bytes | None
+    lost: list[Gap] = []
+    """Gaps before it, as the daemon counts them; `gaps` is what is shown of them."""
     gaps: list[Gap] = []
     expired: list[Expired] = []
     is_memory: bool = False
+    epoch: int = 0
+    """In which it came, or came again."""
     state: State = "buffered"
 
     @property
@@ -62,20 +77,14 @@ class Entry(msgspec.Struct, eq=False):
         return message + _size(self.gaps) + _size(self.expired)
 
     @property
-    def lost(self) -> int:
-        """Messages that were lost before it."""
-        return sum(gap.lost for gap in self.gaps)
-
-    @property
     def is_empty(self) -> bool:
         """Whether there is nothing to show any more."""
-        return self.message is None and not self.gaps and not self.expired
+        return self.message is None and not self.lost and not self.expired
 
-
-def untold(gaps: list[Gap], told: int) -> list[Gap]:
-    """What is still to be told of these gaps, when so much of their loss was."""
-    rest = sum(gap.lost for gap in gaps) - told
-    return [msgspec.structs.replace(gaps[0], lost=rest)] if rest > 0 else []
+    @property
+    def told(self) -> Told:
+        """What it tells of."""
+        return Told(int(self.message is not None), sum(gap.lost for gap in self.gaps))
 
 
 def _size(notices: Iterable[Gap | Expired]) -> int:
@@ -90,9 +99,11 @@ class Stream(msgspec.Struct, eq=False):
     reported: int
     confirmed: int
     unsettled: deque[Entry] = msgspec.field(default_factory=deque)
-    ahead: dict[int, int] = msgspec.field(default_factory=dict)
-    """Places beyond `settled` that were handed, of an earlier epoch, and how much was told as lost
-    before each."""
+    told: dict[int, Told] = msgspec.field(default_factory=dict)
+    """Places beyond `confirmed` that were handed, in this epoch or an earlier one."""
+
+    stale: bool = False
+    """Whether it may hold memories of an earlier epoch."""
 
     farewell: Farewell = "none"
     expired_at: int = 0
@@ -107,6 +118,32 @@ class Stream(msgspec.Struct, eq=False):
         """Whether the entry is on its way here, and not a copy of it."""
         return any(entry is each for each in self.unsettled)
 
+    def hand(self, entry: Entry) -> None:
+        """The agent has seen it."""
+        entry.state = "handed"
+        before, new = self.told.get(entry.seq, Told()), entry.told
+        if any(new):
+            self.told[entry.seq] = Told(before.itself | new.itself, before.lost + new.lost)
+
+    def count(self, entry: Entry) -> None:
+        """What of the gaps before an entry is to be shown with it."""
+        entry.gaps = [gap for each in entry.lost if (gap := self._rest(each, entry)) is not None]
+
+    def _rest(self, gap: Gap, entry: Entry) -> Gap | None:
+        within = range(gap.after_seq + 1, gap.resumed_at_seq)
+        known = {seq: told for seq, told in self.told.items() if seq in within}
+        known |= {
+            each.seq: each.told
+            for each in self.unsettled
+            if each.state == "writing" and each is not entry and each.seq in within
+        }
+        here = self.told.get(entry.seq, Told()).lost
+        left = gap.lost - sum(map(sum, known.values())) - here
+        if left <= 0:
+            return None
+        after = max([gap.after_seq, *known])
+        return msgspec.structs.replace(gap, after_seq=after, lost=left)
+
     def advance(self, through: int) -> None:
         """Positions without a message for us go with the last message before them."""
         if self.unsettled:
@@ -120,7 +157,6 @@ class Stream(msgspec.Struct, eq=False):
         while self.unsettled and self.unsettled[0].state == "handed":
             entry = self.unsettled.popleft()
             self.settled = max(self.settled, entry.position)
-            self.ahead.pop(entry.seq, None)
             if entry.expired:
                 self.farewell = "owed"
 
@@ -136,29 +172,42 @@ class Stream(msgspec.Struct, eq=False):
         self.settle()
         return True
 
+    def refresh(self, through: int, messages: Mapping[int, bytes], epoch: int) -> list[Entry]:
+        """What came in an earlier epoch and is not handed comes again as it is now, or not at all:
+        a memory may have changed in between. Gives those that are gone."""
+        if not self.stale:
+            return []
+        old = [each for each in self.unsettled if each.is_memory and each.epoch < epoch]
+        again = [entry for entry in old if entry.seq <= through]
+        self.stale = len(again) < len(old)
+        for entry in again:
+            entry.epoch = epoch
+            if entry.state != "handed":
+                entry.message = messages.get(entry.seq)
+        return [entry for entry in again if entry.is_empty]
+
     def void(self) -> list[Entry]:
         """A new epoch: what follows the first buffered entry comes again.
 
         Gives those of it that are being written: they are strays from now on.
         """
         self.forget_reports()
-        kept: deque[Entry] = deque()
-        strays: list[Entry] = []
-        broken = False
-        for entry in self.unsettled:
-            broken = broken or entry.state == "buffered"
-            if not broken:
-                kept.append(entry)
-            elif entry.state == "handed":
-                self.ahead[entry.seq] = entry.lost
-            elif entry.state == "writing":
-                strays.append(entry)
-        self.unsettled = kept
+        first = next((each for each in self.unsettled if each.state == "buffered"), None)
+        strays = [] if first is None else self.forget(first)
+        self.stale = any(each.is_memory for each in self.unsettled)
         if self.farewell == "owed":
             self.farewell = "told"
-        elif self.farewell == "pending" and not any(entry.expired for entry in kept):
+        elif self.farewell == "pending" and not any(each.expired for each in self.unsettled):
             self.farewell = "none"
         return strays
+
+    def forget(self, first: Entry) -> list[Entry]:
+        """This one and what follows it come again; gives the strays, as `void` does."""
+        kept: deque[Entry] = deque()
+        while self.unsettled[0] is not first:
+            kept.append(self.unsettled.popleft())
+        gone, self.unsettled = self.unsettled, kept
+        return [entry for entry in gone if entry.state == "writing"]
 
     def take_report(self) -> int | None:
         """The position to report, where there is one that was not; it counts as reported."""
@@ -179,6 +228,7 @@ class Stream(msgspec.Struct, eq=False):
     def confirm(self, position: int) -> bool:
         """The daemon has committed this; whether the subscription is over with it."""
         self.confirmed = max(self.confirmed, position)
+        self.told = {seq: told for seq, told in self.told.items() if seq > position}
         return self.farewell == "said" and position == self.expired_at
 
     def leap(self, position: int) -> list[Entry]:
@@ -186,5 +236,5 @@ class Stream(msgspec.Struct, eq=False):
         passed = [entry for entry in self.unsettled if entry.seq <= position]
         self.unsettled = deque(entry for entry in self.unsettled if entry.seq > position)
         self.settled = position
-        self.ahead = {seq: lost for seq, lost in self.ahead.items() if seq > position}
+        self.told = {seq: told for seq, told in self.told.items() if seq > position}
         return passed

@@ -1,24 +1,15 @@
-"""Whatever happens to deliveries, results, reports and epochs: nothing is lost, shown twice, or
-reported without having been written."""
+"""What becomes of messages, gaps, expiries and revisions that were pushed to a session."""
 
 from __future__ import annotations
 
 import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.stateful import (
-    RuleBasedStateMachine,
-    initialize,
-    invariant,
-    precondition,
-    rule,
-)
 
 from agentbus.adapter.inbox import Inbox
-from agentbus.wire.rpc import DeliverNote, Expired, Gap, Subscription
+from agentbus.wire.rpc import DeliverNote, Expired, Gap, ReviseNote, RevokeNote, Subscription
 
 STREAMS = (1, 2)
-LENGTH = 40
 ROOM = 1 << 20
 
 
@@ -255,147 +246,242 @@ def test_a_gap_with_nothing_after_it_comes_alone_and_is_acknowledged():
     assert inbox.report() == [(1, 3)]
 
 
+def test_a_gap_without_loss_is_none():
+    gap = Gap(channel="c1", after_seq=0, resumed_at_seq=4, lost=0)
+    inbox = attached(note(4, gaps=[gap]), note(through=6, gaps=[gap]))
+    assert [entry.gaps for entry in inbox.take(9, ROOM).entries] == [[]]
+
+
+def gaps_of(batch) -> list[tuple[int, int, int]]:
+    return [
+        (gap.after_seq, gap.resumed_at_seq, gap.lost)
+        for entry in batch.entries
+        for gap in entry.gaps
+    ]
+
+
+def test_a_gap_leaves_out_what_was_shown_and_not_confirmed():
+    inbox = attached(note(1, 2))
+    inbox.hand_off(inbox.take(9, ROOM))
+    inbox.begin("1.1")
+    gap = Gap(channel="c1", after_seq=0, resumed_at_seq=5, lost=4)
+    inbox.deliver(note(5, epoch="1.1", gaps=[gap]))
+    assert gaps_of(inbox.take(9, ROOM)) == [(2, 5, 2)]
+
+
+def test_a_gap_that_grows_is_told_by_the_rest():
+    first = Gap(channel="c1", after_seq=0, resumed_at_seq=3, lost=2)
+    inbox = attached(note(3, gaps=[first]))
+    inbox.hand_off(inbox.take(9, ROOM))
+    inbox.begin("1.1")
+    grown = Gap(channel="c1", after_seq=0, resumed_at_seq=6, lost=5)
+    inbox.deliver(note(6, epoch="1.1", gaps=[grown]))
+    assert gaps_of(inbox.take(9, ROOM)) == [(3, 6, 2)]
+
+
+def test_a_gap_waits_for_what_of_it_is_being_written():
+    inbox = attached(note(1, 2))
+    first, second = inbox.take(1, ROOM), inbox.take(1, ROOM)
+    inbox.restore(first)
+    inbox.begin("1.1")
+    gap = Gap(channel="c1", after_seq=0, resumed_at_seq=4, lost=3)
+    inbox.deliver(note(4, epoch="1.1", gaps=[gap]))
+    assert inbox.take(9, ROOM).entries == []
+    inbox.hand_off(second)
+    assert gaps_of(inbox.take(9, ROOM)) == [(2, 4, 2)]
+
+
+# expiry
+
+
+def expiry(number: int = 1, at: int = 7, through: int | None = None, epoch: str = "1.0"):
+    return note(
+        through=at if through is None else through,
+        epoch=epoch,
+        subscription=number,
+        expired=[Expired(channel=f"c{number}", position=at)],
+    )
+
+
 def test_an_expiry_is_acknowledged_although_the_position_does_not_move():
-    expired = Expired(channel="c1", position=7)
     inbox = attached(position=7)
-    inbox.deliver(note(through=7, expired=[expired]))
+    inbox.deliver(expiry())
     batch = inbox.take(9, ROOM)
-    assert batch.entries[0].expired == [expired]
+    assert batch.entries[0].expired == [Expired(channel="c1", position=7)]
     assert inbox.report() == []
     inbox.hand_off(batch)
     positions = inbox.report()
     assert positions == [(1, 7)]
-    inbox.begin("1.1")
-    inbox.deliver(note(through=7, epoch="1.1", expired=[expired]))
-    assert len(inbox) == 0
-    assert inbox.report() == positions
     inbox.confirm(positions)
     assert inbox.position(1) is None
 
 
-class Deliveries(RuleBasedStateMachine):
-    """An inbox between a daemon with durable cursors and a harness that cancels and breaks."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.inbox = Inbox()
-        self.own: dict[int, set[int]] = {number: set() for number in STREAMS}
-        self.durable = dict.fromkeys(STREAMS, 0)
-        self.pushed = dict.fromkeys(STREAMS, 0)
-        self.epoch = 0
-        self.writing = []
-        self.reports = []
-        self.shown: dict[int, list[int]] = {number: [] for number in STREAMS}
-        self.attach()
-
-    def attach(self) -> None:
-        subscriptions = [subscription(self.durable[number], number) for number in STREAMS]
-        self.inbox.attach(f"1.{self.epoch}", subscriptions)
-        self.pushed = dict(self.durable)
-
-    @initialize(own=st.sets(st.integers(1, LENGTH)))
-    def some_are_own(self, own: set[int]) -> None:
-        self.own[1] = own
-
-    @rule(number=st.sampled_from(STREAMS), count=st.integers(1, 6))
-    def push(self, number: int, count: int) -> None:
-        first = self.pushed[number] + 1
-        self._push(number, first, min(self.pushed[number] + count, LENGTH))
-
-    def _push(self, number: int, first: int, last: int) -> None:
-        if first > last:
-            return
-        theirs = [seq for seq in range(first, last + 1) if seq not in self.own[number]]
-        self.pushed[number] = last
-        self.inbox.deliver(
-            note(*theirs, through=last, epoch=f"1.{self.epoch}", subscription=number)
-        )
-
-    @rule(limit=st.integers(1, 5))
-    def recv(self, limit: int) -> None:
-        batch = self.inbox.take(limit, ROOM)
-        if batch.entries:
-            self.writing.append(batch)
-
-    @precondition(lambda self: self.writing)
-    @rule(which=st.integers(0, 100))
-    def written(self, which: int) -> None:
-        batch = self.writing.pop(which % len(self.writing))
-        for entry in batch.entries:
-            self.shown[entry.subscription].append(entry.seq)
-        self.inbox.hand_off(batch)
-
-    @precondition(lambda self: self.writing)
-    @rule(which=st.integers(0, 100))
-    def cancelled(self, which: int) -> None:
-        self.inbox.restore(self.writing.pop(which % len(self.writing)))
-
-    @rule()
-    def report(self) -> None:
-        positions = self.inbox.report()
-        if positions:
-            self.reports.append((self.epoch, positions))
-
-    @precondition(lambda self: self.reports)
-    @rule()
-    def committed(self) -> None:
-        epoch, positions = self.reports.pop(0)
-        if epoch != self.epoch:
-            self.inbox.unreport(positions)
-            return
-        for number, position in positions:
-            self.durable[number] = max(self.durable[number], position)
-        self.inbox.confirm(positions)
-
-    @rule()
-    def rebuilt(self) -> None:
-        self.epoch += 1
-        self.inbox.begin(f"1.{self.epoch}")
-        self.pushed = dict(self.durable)
-
-    @rule(lost=st.booleans())
-    def reconnected(self, lost: bool) -> None:
-        self.inbox.detach()
-        for _, positions in self.reports:
-            if not lost:
-                for number, position in positions:
-                    self.durable[number] = max(self.durable[number], position)
-            self.inbox.unreport(positions)
-        self.reports.clear()
-        self.epoch += 1
-        self.attach()
-
-    @invariant()
-    def nothing_is_shown_twice(self) -> None:
-        for shown in self.shown.values():
-            assert len(shown) == len(set(shown))
-
-    @invariant()
-    def everything_that_is_acknowledged_was_shown(self) -> None:
-        for number in STREAMS:
-            due = set(range(1, self.durable[number] + 1)) - self.own[number]
-            assert due <= set(self.shown[number])
-
-    def teardown(self) -> None:
-        while self.writing:
-            self.written(0)
-        while self.reports:
-            self.committed()
-        for number in STREAMS:
-            self._push(number, self.pushed[number] + 1, LENGTH)
-        while len(self.inbox):
-            self.recv(5)
-            self.written(0)
-        self.report()
-        while self.reports:
-            self.committed()
-        for number in STREAMS:
-            assert set(self.shown[number]) == set(range(1, LENGTH + 1)) - self.own[number]
-            assert self.durable[number] == LENGTH
-        self.nothing_is_shown_twice()
+def test_an_expiry_is_told_once_and_acknowledged_again_when_the_daemon_tells_it_again():
+    inbox = attached(position=7)
+    inbox.deliver(expiry())
+    inbox.hand_off(inbox.take(9, ROOM))
+    assert inbox.report() == [(1, 7)]
+    inbox.begin("1.1")
+    assert inbox.report() == []
+    inbox.deliver(expiry(epoch="1.1"))
+    assert len(inbox) == 0
+    assert inbox.report() == [(1, 7)]
+    inbox.attach("2.0", [subscription(7, 2)])
+    assert inbox.report() == []
+    inbox.deliver(expiry(epoch="2.0"))
+    assert len(inbox) == 0
+    assert inbox.report() == [(1, 7)]
 
 
-TestDeliveries = Deliveries.TestCase
+def test_an_expiry_that_was_not_written_comes_again_in_the_next_epoch():
+    inbox = attached(position=7)
+    inbox.deliver(expiry())
+    inbox.begin("1.1")
+    assert len(inbox) == 0
+    inbox.deliver(expiry(epoch="1.1"))
+    assert len(inbox) == 1
+
+
+def test_an_expiry_that_is_being_written_is_not_told_twice():
+    inbox = attached(position=7)
+    inbox.deliver(expiry())
+    batch = inbox.take(9, ROOM)
+    inbox.attach("2.0", [subscription(7, 2)])
+    inbox.deliver(expiry(epoch="2.0"))
+    assert len(inbox) == 0
+    inbox.hand_off(batch)
+    assert inbox.report() == [(1, 7)]
+
+
+def test_what_is_buffered_of_a_cursor_that_has_run_out_is_void():
+    inbox = attached(note(1, 2, 3))
+    writing = inbox.take(1, ROOM)
+    inbox.deliver(expiry(at=0, through=4))
+    assert [entry.seq for entry in inbox.take(9, ROOM).entries] == [4]
+    inbox.restore(writing)
+    assert len(inbox) == 0
+
+
+def test_what_was_handed_off_of_a_cursor_that_has_run_out_is_not_reported():
+    inbox = attached(note(1, 2, 3))
+    writing = inbox.take(1, ROOM)
+    inbox.deliver(expiry(at=0, through=4))
+    inbox.hand_off(writing)
+    assert inbox.report() == []
+    inbox.hand_off(inbox.take(9, ROOM))
+    assert inbox.report() == [(1, 4)]
+
+
+def test_an_expiry_leaves_other_subscriptions_alone():
+    inbox = attached(note(1, 2), note(1, 2, subscription=2))
+    inbox.deliver(expiry(at=0, through=3))
+    batch = inbox.take(9, ROOM)
+    assert [(entry.subscription, entry.seq) for entry in batch.entries] == [(2, 1), (2, 2), (1, 3)]
+
+
+def test_subscribing_anew_forgets_the_expiry():
+    inbox = attached(position=7)
+    inbox.deliver(expiry())
+    inbox.subscribed(9, "c1", 12)
+    assert len(inbox) == 0
+    assert inbox.report() == []
+
+
+# memories
+
+
+def memory(seq: int, content: str = "") -> msgspec.Raw:
+    document = {"seq": seq, "content": content, "memory_id": f"k{seq}", "revision": 1}
+    return msgspec.Raw(msgspec.json.encode(document))
+
+
+def memories(*seqs: int, epoch: str = "1.0") -> DeliverNote:
+    changed = {"messages": [memory(seq, "old") for seq in seqs]}
+    return msgspec.structs.replace(note(*seqs, epoch=epoch), **changed)
+
+
+def revise(seq: int, content: str = "new", epoch: str = "1.0") -> ReviseNote:
+    return ReviseNote(
+        attachment="1.1",
+        epoch=epoch,
+        subscription=1,
+        seq=seq,
+        memory_id=f"k{seq}",
+        message=memory(seq, content),
+    )
+
+
+def revoke(seq: int, epoch: str = "1.0") -> RevokeNote:
+    return RevokeNote(attachment="1.1", epoch=epoch, subscription=1, seq=seq, memory_id=f"k{seq}")
+
+
+def contents(batch) -> list[str]:
+    return [msgspec.json.decode(entry.message)["content"] for entry in batch.entries]
+
+
+def test_a_revised_memory_is_shown_as_it_is_now():
+    inbox = attached(memories(1, 2, 3))
+    assert inbox.revise(revise(2)) == []
+    assert contents(inbox.take(9, ROOM)) == ["old", "new", "old"]
+
+
+def test_a_deleted_memory_is_passed_over_and_its_position_counts():
+    inbox = attached(memories(1, 2, 3))
+    inbox.revise(revoke(1))
+    assert inbox.report() == [(1, 1)]
+    inbox.revise(revoke(3))
+    batch = inbox.take(9, ROOM)
+    assert seqs(batch) == [2]
+    inbox.hand_off(batch)
+    assert inbox.report() == [(1, 3)]
+
+
+def test_a_deleted_memory_that_was_the_last_one_leaves_nothing():
+    inbox = attached(memories(1))
+    inbox.revise(revoke(1))
+    assert len(inbox) == 0
+    assert inbox.take(9, ROOM).entries == []
+
+
+def test_a_deleted_memory_leaves_the_gap_before_it():
+    gap = Gap(channel="c1", after_seq=0, resumed_at_seq=4, lost=3)
+    inbox = attached(msgspec.structs.replace(memories(4), gaps=[gap]))
+    inbox.revise(revoke(4))
+    batch = inbox.take(9, ROOM)
+    assert [(entry.message, entry.gaps) for entry in batch.entries] == [(None, [gap])]
+
+
+def test_what_is_being_written_is_told_and_comes_back_changed():
+    inbox = attached(memories(1, 2))
+    batch = inbox.take(9, ROOM)
+    (entry,) = inbox.revise(revise(2))
+    assert batch.holds([entry])
+    assert not batch.holds([])
+    inbox.restore(batch)
+    assert contents(inbox.take(9, ROOM)) == ["old", "new"]
+
+
+def test_what_is_being_written_and_was_deleted_does_not_come_back():
+    inbox = attached(memories(1, 2))
+    batch = inbox.take(9, ROOM)
+    assert len(inbox.revise(revoke(1))) == 1
+    inbox.restore(batch)
+    assert inbox.report() == [(1, 1)]
+    assert seqs(inbox.take(9, ROOM)) == [2]
+
+
+def test_a_change_of_what_was_handed_off_or_is_not_held_is_nothing():
+    inbox = attached(memories(1, 2))
+    inbox.hand_off(inbox.take(1, ROOM))
+    for each in (revise(1), revoke(1), revise(9), revoke(9), revise(2, epoch="0.9")):
+        assert inbox.revise(each) == []
+    assert contents(inbox.take(9, ROOM)) == ["old"]
+
+
+def test_a_batch_knows_whether_it_holds_memories():
+    inbox = attached(memories(1), note(2))
+    assert inbox.take(1, ROOM).holds_memories
+    assert not inbox.take(1, ROOM).holds_memories
 
 
 @given(st.lists(st.integers(1, 5), max_size=8), st.lists(st.integers(1, 4), max_size=8))
