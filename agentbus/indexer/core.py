@@ -91,7 +91,7 @@ class Core:
                 pass  # told to everybody; nothing to do for the indexer
 
     def _searched(self, event: Searched) -> None:
-        self._effects += self._searches.ended(event.answer)
+        self._effects += self._searches.ended(event.number, event.answer)
         if event.damaged is not None:
             self._keeper.damaged(event.damaged)
         if event.fault is not None:

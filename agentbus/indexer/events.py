@@ -11,24 +11,27 @@ from agentbus.wire.links import SearchAsk, SearchFound, SearchRefused
 
 
 class Searched(msgspec.Struct, frozen=True):
-    """A search has ended; `damaged` says what is wrong with the index where something is, `fault`
-    names the error where it was one of ours."""
+    """The search of this number has ended; `damaged` says what is wrong with the index where
+    something is, `fault` names the error where it was one of ours."""
 
+    number: int
     answer: SearchFound | SearchRefused
     damaged: str | None = None
     fault: str | None = None
 
 
 class Search(msgspec.Struct, frozen=True):
-    """Carry out a search, beside everything else; `Searched` follows."""
+    """Carry out a search, beside everything else; `Searched` follows. Numbers are never used again,
+    while the `ref`s of one gateway are those of the next."""
 
+    number: int
     ask: SearchAsk
 
 
 class Cancel(msgspec.Struct, frozen=True):
     """Nobody waits for this search; it may end early."""
 
-    ref: int
+    number: int
 
 
 class Renew(msgspec.Struct, frozen=True):

@@ -66,11 +66,11 @@ class Indexer:
 
     def _perform(self, effect: Search | Cancel | Renew | Note) -> None:
         match effect:
-            case Search(ask):
-                future = self._thread.submit(self._search, ask)
-                future.add_done_callback(partial(self._hand_over, ask))
-            case Cancel(ref):
-                self._cancelled.add(ref)
+            case Search(number, ask):
+                future = self._thread.submit(self._search, number, ask)
+                future.add_done_callback(partial(self._hand_over, number))
+            case Cancel(number):
+                self._cancelled.add(number)
             case Renew():
                 self._thread.submit(self._searcher.close)
             case Note(level, action, fields):
@@ -78,23 +78,23 @@ class Indexer:
             case _:
                 assert_never(effect)
 
-    def _search(self, ask: SearchAsk) -> Searched:
+    def _search(self, number: int, ask: SearchAsk) -> Searched:
         """In the thread."""
         clock = self._child.clock
         until = clock.now().monotonic + DEADLINE_SECONDS
 
         def stop() -> bool:
-            return self._ending or ask.ref in self._cancelled or clock.now().monotonic > until
+            return self._ending or number in self._cancelled or clock.now().monotonic > until
 
-        return self._searcher.run(ask, stop)
+        return self._searcher.run(number, ask, stop)
 
-    def _hand_over(self, ask: SearchAsk, done: Future[Searched]) -> None:
+    def _hand_over(self, number: int, done: Future[Searched]) -> None:
         """From the thread to the loop."""
         if not self._ending:
-            self._child.loop.call_soon_threadsafe(self._searched, ask, done)
+            self._child.loop.call_soon_threadsafe(self._searched, number, done)
 
-    def _searched(self, ask: SearchAsk, done: Future[Searched]) -> None:
-        self._cancelled.discard(ask.ref)
+    def _searched(self, number: int, done: Future[Searched]) -> None:
+        self._cancelled.discard(number)
         error = done.exception()
         if error is not None:
             self._child.crash(error, "search")

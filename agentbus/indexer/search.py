@@ -39,22 +39,24 @@ class Searcher:
         self._index.close()
         self._lookup.close()
 
-    def run(self, ask: SearchAsk, stop: Callable[[], bool]) -> Searched:
+    def run(self, number: int, ask: SearchAsk, stop: Callable[[], bool]) -> Searched:
         """The answer, whatever happens."""
         try:
             page = self._find(ask, stop)
         except IndexDamaged as error:
             self.close()
             text = "the search index is damaged and is made anew; try again shortly"
-            return Searched(SearchRefused(ask.ref, to_failure(Recovering(text))), str(error))
+            return Searched(
+                number, SearchRefused(ask.ref, to_failure(Recovering(text))), str(error)
+            )
         except AgentbusError as error:
-            return Searched(SearchRefused(ask.ref, to_failure(error)))
+            return Searched(number, SearchRefused(ask.ref, to_failure(error)))
         except Exception as error:  # noqa: BLE001 - one search, whose fault must not end the others
             self.close()
             kind = type(error).__name__
             failure = to_failure(InternalError(f"the search failed ({kind}); see indexer.log"))
-            return Searched(SearchRefused(ask.ref, failure), fault=kind)
-        return Searched(SearchFound(ask.ref, page.hits, page.next_cursor))
+            return Searched(number, SearchRefused(ask.ref, failure), fault=kind)
+        return Searched(number, SearchFound(ask.ref, page.hits, page.next_cursor))
 
     def _find(self, ask: SearchAsk, stop: Callable[[], bool]) -> Page:
         builder: PageBuilder | None = None

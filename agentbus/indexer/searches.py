@@ -33,8 +33,9 @@ class Searches:
 
     def __init__(self) -> None:
         self._waiting: dict[int, _Waiting] = {}
-        self._running: dict[int, None] = {}
-        self._cancelled = 0
+        self._running: dict[int, int] = {}
+        """By number; the refs."""
+        self._last = 0
 
     @property
     def waits(self) -> bool:
@@ -55,10 +56,13 @@ class Searches:
     def release(self, applied: CommitId) -> list[Effect]:
         """Begins those that the index is far enough for, in the order they were asked in."""
         able = [w.ask for w in self._waiting.values() if w.ask.after_commit <= applied]
-        for ask in able:
-            del self._waiting[ask.ref]
-            self._running[ask.ref] = None
-        return [Search(ask) for ask in able]
+        return [self._begin(ask) for ask in able]
+
+    def _begin(self, ask: SearchAsk) -> Search:
+        del self._waiting[ask.ref]
+        self._last += 1
+        self._running[self._last] = ask.ref
+        return Search(self._last, ask)
 
     def expire(self, now: float, reason: str) -> list[Effect]:
         """Refuses those that have waited too long."""
@@ -70,22 +74,22 @@ class Searches:
 
     def cancel(self, ref: int) -> list[Effect]:
         """It is not answered any more."""
-        if self._waiting.pop(ref, None) is not None or ref not in self._running:
-            return []
-        del self._running[ref]
-        return [Cancel(ref)]
+        self._waiting.pop(ref, None)
+        numbers = [number for number, running in self._running.items() if running == ref]
+        for number in numbers:
+            del self._running[number]
+        return [Cancel(number) for number in numbers]
 
     def forget(self) -> list[Effect]:
         """The gateway that asked is gone."""
         self._waiting.clear()
         running, self._running = list(self._running), {}
-        return [Cancel(ref) for ref in running]
+        return [Cancel(number) for number in running]
 
-    def ended(self, answer: SearchFound | SearchRefused) -> list[Effect]:
+    def ended(self, number: int, answer: SearchFound | SearchRefused) -> list[Effect]:
         """Answers one that was carried out, unless it was cancelled."""
-        if answer.ref not in self._running:
+        if self._running.pop(number, None) is None:
             return []
-        del self._running[answer.ref]
         return [Send(GATEWAY_INDEXER, answer)]
 
 

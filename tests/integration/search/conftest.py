@@ -178,7 +178,7 @@ class Fts5:
             self.core.handle(TurnEnded(), Instant(self.time, self.time))
 
     def find(self, ask: SearchAsk) -> tuple[list[SearchHit], str | None]:
-        return answered(self._searcher.run(ask, lambda: False).answer)
+        return answered(self._searcher.run(1, ask, lambda: False).answer)
 
     def close(self) -> None:
         for part in (self._searcher, self.index, self._source, self._remains):

@@ -139,6 +139,7 @@ class Rig:
         self.time = 100.0
         self.effects: list[Any] = []
         self.woken_at: float | None = None
+        self.numbers: dict[int, int] = {}
         self.core = Core(self.source, self.source, self.index)
 
     def restart(self) -> None:
@@ -188,10 +189,14 @@ class Rig:
         self.tell(ask(ref, after_commit))
 
     def searches(self) -> list[int]:
-        return [search.ask.ref for search in self.take(Search)]
+        begun = self.take(Search)
+        self.numbers |= {search.ask.ref: search.number for search in begun}
+        return [search.ask.ref for search in begun]
 
-    def ended(self, ref: int, damaged: str | None = None) -> None:
-        self.handle(Searched(SearchFound(ref, [], None), damaged))
+    def ended(self, ref: int, **more: str) -> None:
+        """The search that was begun last for this ref."""
+        self.searches()
+        self.handle(Searched(self.numbers[ref], SearchFound(ref, [], None), **more))
 
 
 def ask(ref: int, after_commit: int = 0) -> SearchAsk:

@@ -207,7 +207,7 @@ def test_damage_that_a_search_finds_is_mended_too(rig):
 def test_a_search_that_failed_by_a_fault_of_ours_is_logged(rig):
     rig.start()
     rig.ask(1)
-    rig.handle(Searched(SearchFound(1, [], None), fault="TypeError"))
+    rig.ended(1, fault="TypeError")
     assert notes(rig, "search_failed") == [{"error": "TypeError"}]
     assert rig.take(SearchFound)
 
@@ -253,8 +253,9 @@ def test_a_cancelled_search_is_not_answered(rig):
     rig.start()
     rig.ask(1, after_commit=9)
     rig.ask(2)
+    assert rig.searches() == [2]
     rig.tell(SearchCancel(1), SearchCancel(2), SearchCancel(3))
-    assert rig.take(Cancel) == [Cancel(2)]
+    assert rig.take(Cancel) == [Cancel(rig.numbers[2])]
     rig.ended(2)
     rig.run(WAIT_SECONDS + 1)
     assert rig.take(SearchFound) == rig.take(SearchRefused) == []
@@ -273,13 +274,18 @@ def test_a_gateway_that_goes_takes_its_searches_along(rig):
     rig.start()
     rig.ask(1)
     rig.ask(2, after_commit=9)
+    rig.searches()
+    old = rig.numbers[1]
     rig.states()
     rig.handle(Closed(GATEWAY_INDEXER))
-    assert rig.take(Cancel) == [Cancel(1)]
+    assert rig.take(Cancel) == [Cancel(old)]
     rig.handle(Opened(GATEWAY_INDEXER))
     assert rig.states() == [(True, 0)]
-    rig.ended(1)
+    rig.ask(1)
+    rig.handle(Searched(old, SearchFound(1, [], "of old")))
     assert rig.take(SearchFound) == []
+    rig.ended(1)
+    assert rig.take(SearchFound) == [SearchFound(1, [], None)]
 
 
 # ---- the process
