@@ -10,6 +10,7 @@ from agentbus.errors import StorageFailed
 from agentbus.sqlite import open_writer
 from agentbus.store.lookup import Lookup
 from agentbus.store.schema import APPLICATION_ID
+from agentbus.wire.links import MemoryDelete, MemoryEdit
 from tests.support.writer_world import START, World
 
 
@@ -77,3 +78,27 @@ def test_what_is_left_of_a_range_is_told(world: World, lookup: Lookup) -> None:
 def test_a_database_that_is_not_there_is_a_failure_to_try_again(tmp_path: Path) -> None:
     with pytest.raises(StorageFailed):
         Lookup(str(tmp_path / "none")).channels()
+
+
+def test_messages_and_memories_are_found_by_their_ids_as_they_are_now(
+    world: World, lookup: Lookup
+) -> None:
+    sam = world.register("sam").attachment
+    world.ask(world.append(sam, "m", "plain"))
+    (memory,) = world.ask(world.append(sam, "first", "red", channel="memory"))
+    edit = MemoryEdit(world.ref(), sam, memory.memory_id, "second", b"", "blue")
+    world.ask(edit)
+    message = lookup.message("m")
+    assert message is not None
+    assert b'"plain"' in message
+    assert lookup.memory("m") is None
+    for found in (
+        lookup.memory(memory.memory_id),
+        *(lookup.message(name) for name in (memory.memory_id, "first", "second")),
+    ):
+        assert found is not None
+        assert b'"blue"' in found
+    world.ask(MemoryDelete(world.ref(), sam, memory.memory_id, "third", b""))
+    for name in (memory.memory_id, "first", "second", "nothing"):
+        assert lookup.message(name) is None
+        assert lookup.memory(name) is None
