@@ -82,45 +82,34 @@ class Work:
         envelope: bytes,
     ) -> None:
         """Takes the channel's next position for a message, or for the creation of a memory."""
-        state = self.state
-        state.last_id = number = state.last_id + 1
+        self.state.last_id = id_ = self.state.last_id + 1
         channel.last_seq = seq = Seq(channel.last_seq + 1)
         self._grown[channel.id] = channel
-        message_id = operation.message_id
         revision = None
         if memory_id is not None:
             revision = 1
             self._memories += 1
-        receipt = (
-            number,
-            message_id,
-            session,
-            operation.fingerprint,
-            channel.id,
-            seq,
-            self.sent_at,
-            memory_id,
-            revision,
-        )
-        self.receipts[message_id] = receipt
+        key, where, at = operation.message_id, channel.id, self.sent_at
+        receipt = (id_, key, session, operation.fingerprint, where, seq, at, memory_id, revision)
+        self.receipts[key] = receipt
         self._receipts.append(receipt)
         self._messages.append(
             (
-                number,
-                channel.id,
+                id_,
+                where,
                 seq,
                 session,
                 self.commit_id,
-                self.sent_at,
-                message_id,
-                None if thread is message_id else thread,
+                at,
+                key,
+                None if thread == key else thread,
                 operation.payload.reply_to,
                 memory_id,
                 revision,
                 envelope,
             )
         )
-        self.inserted.append(RowInserted(channel.id, seq, session, envelope, memory_id, revision))
+        self.inserted.append(RowInserted(where, seq, session, envelope, memory_id, revision))
         self.size += len(envelope)
 
     def move(self, subscription: Subscription) -> None:
