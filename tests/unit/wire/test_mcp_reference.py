@@ -30,9 +30,7 @@ class Client:
         )
         if revision in HANDSHAKE_PROTOCOL_VERSIONS:
             client = {"name": "t", "version": "1"}
-            self.ask(
-                "initialize", protocolVersion=revision, capabilities={}, clientInfo=client
-            )
+            self.ask("initialize", protocolVersion=revision, capabilities={}, clientInfo=client)
 
     def write(self, method: str, **params: Any) -> list[Any]:
         if self.revision == MODERN:

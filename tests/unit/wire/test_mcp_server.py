@@ -304,7 +304,9 @@ def test_a_modern_request_takes_no_client_from_an_earlier_one(server):
 
 
 def test_a_subscription_is_acknowledged_and_stays_open_until_the_end(server):
-    listen = line("subscriptions/listen", "s", _meta=ENVELOPE, notifications={"toolsListChanged": 1})
+    listen = line(
+        "subscriptions/listen", "s", _meta=ENVELOPE, notifications={"toolsListChanged": 1}
+    )
     (acknowledged,) = said(server.feed(listen))
     assert acknowledged["method"] == "notifications/subscriptions/acknowledged"
     assert acknowledged["params"] == {
