@@ -215,6 +215,8 @@ class Calls:
     def _receive(self, call: Call, wish: Receive, now: float) -> None:
         session = call.session
         self._sessions.reports.renew(session, now)
+        if self._answers.is_taking_back(session):
+            return  # what comes later in the stream must not overtake it
         batch = session.inbox.take(wish.limit, wish.ceiling - results.FRAME)
         if batch.entries:
             self.remove(call.number)

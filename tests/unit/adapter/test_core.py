@@ -479,6 +479,33 @@ def test_a_call_cancelled_in_the_same_breath_is_no_delivery(world):
     assert contents(world.now_result("recv")) == ["one"]
 
 
+def test_a_recv_right_after_a_cancelled_one_does_not_overtake_its_messages(world):
+    world.deliver("one", "two")
+    world.blocked = True
+    cancelled = world.call("recv", max_messages=1)
+    cancel = json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "method": "notifications/cancelled",
+            "params": {"requestId": cancelled},
+        }
+    )
+    again = json.dumps(
+        {
+            "jsonrpc": "2.0",
+            "id": "again",
+            "method": "tools/call",
+            "params": {"name": "recv", "arguments": {"max_messages": 1}},
+        }
+    )
+    world.event(StdinData(f"{cancel}\n{again}\n".encode()))
+    world.blocked = False
+    world.write_all()
+    assert world.result(cancelled) is None
+    assert contents(world.result("again")) == ["one"]
+    assert contents(world.now_result("recv")) == ["two"]
+
+
 def test_a_cancellation_after_the_result_is_nothing(world):
     world.deliver("one")
     identifier = world.call("recv")
