@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
 CHILDREN: Final = ("writer", "projector", "gateway")
 PROCESSES: Final = (*CHILDREN, "redis", "supervisor")
+MOST_AGENTS: Final = 8
 DAY: Final = 86_400.0
 ALONE: Final = 0.7
 TOGETHER: Final = 0.03
@@ -59,7 +60,7 @@ class Faults:
         return self._machine.find(self._chance.choice(names))
 
     def _some_adapter(self) -> Process | None:
-        return self._chance.choice(self._world.clients).adapter
+        return self._chance.choice(self._world.agents).client.adapter
 
     # ---- processes
 
@@ -115,9 +116,16 @@ class Faults:
         if daemon is not None:
             daemon.stop()
 
+    def join(self) -> None:
+        """A new agent comes, in the middle of all this."""
+        if len(self._world.agents) < MOST_AGENTS:
+            agent = self._world.add_agent()
+            agent.join()
+            agent.begin()
+
     def block_harness(self) -> None:
         """A harness does not read."""
-        self._chance.choice(self._world.clients).block(self._chance.random() ** 2 * 2)
+        self._chance.choice(self._world.agents).client.block(self._chance.random() ** 2 * 2)
 
     # ---- the machine
 
@@ -165,6 +173,16 @@ class Faults:
     def heal(self) -> None:
         """No more faults, and what is lasting of them is over."""
         self.active = False
+        for name in PROCESSES:
+            process = self._machine.find(name)
+            if process is not None:
+                process.reprieve()
+        for agent in self._world.agents:
+            if agent.client.adapter is not None:
+                agent.client.adapter.reprieve()
+        writer = self._machine.application("writer")
+        if isinstance(writer, Writer):
+            writer.dies_after_commit = False
         self._machine.disk.unlock()
         self.free_disk()
         self.free_redis()
@@ -179,6 +197,7 @@ TABLE: Final[dict[str, tuple[int, Fault]]] = {
     "stop": (1, Faults.stop),
     "refuse forks": (1, Faults.refuse_forks),
     "stop daemon": (1, Faults.stop_daemon),
+    "join": (1, Faults.join),
     "block harness": (4, Faults.block_harness),
     "lock database": (2, Faults.lock_database),
     "fill disk": (2, Faults.fill_disk),

@@ -12,6 +12,9 @@ from tests.support.simulation.truth import require
 
 CHANNELS: Final = ("general", "side/1")
 
+PACES: Final = (0.05, 0.2, 1.0)
+"""Seconds between two things that an agent does, about."""
+
 PASSING: Final = frozenset(
     {
         "rate_limited",
@@ -34,7 +37,7 @@ def code_of(result: Result, allowed: frozenset[str] = PASSING) -> str | None:
     return code
 
 
-def prepare(client: Client, scheduler: Scheduler, done: Callable[[str], None]) -> None:
+def prepare(client: Client, scheduler: Scheduler, done: Callable[[], None]) -> None:
     """Creates the channels and subscribes to them, however many tries it takes."""
     steps = [
         ("create_channel", {"name": CHANNELS[1]}),
@@ -44,7 +47,7 @@ def prepare(client: Client, scheduler: Scheduler, done: Callable[[str], None]) -
 
     def go() -> None:
         if not steps:
-            done(client.name)
+            done()
         elif client.call(*steps[0], told) is None:
             scheduler.after(0.1, go)
 
