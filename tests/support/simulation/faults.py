@@ -14,6 +14,9 @@ if TYPE_CHECKING:
 CHILDREN: Final = ("writer", "projector", "gateway")
 PROCESSES: Final = (*CHILDREN, "redis", "supervisor")
 MOST_AGENTS: Final = 8
+LONG: Final = 0.1
+"""How often a process is halted for longer than the others have patience."""
+
 DAY: Final = 86_400.0
 ALONE: Final = 0.7
 TOGETHER: Final = 0.03
@@ -95,7 +98,8 @@ class Faults:
         """The scheduler of the system forgets a process."""
         process = self._some(PROCESSES) if self._chance.random() < 0.8 else self._some_adapter()
         if process is not None:
-            process.halt(self._chance.random() ** 2 * 2)
+            long = self._chance.random() < LONG
+            process.halt(self._chance.uniform(5, 70) if long else self._chance.random() ** 2 * 2)
 
     def stop(self) -> None:
         """SIGSTOP, and SIGCONT some time later, unless it was replaced by then."""

@@ -94,8 +94,10 @@ class Process:
             self._writes_left = writes
 
     def reprieve(self) -> None:
-        """It is doomed no more."""
+        """It is doomed no more, and halted no longer."""
         self._writes_left = None
+        self._halted_until = min(self._halted_until, self.scheduler.now)
+        self._resume()
 
     def halt(self, seconds: float, *, stopped: bool = False) -> None:
         """It does nothing for a while: by SIGSTOP, or because the machine is busy otherwise."""

@@ -24,6 +24,7 @@ from tests.support.simulation.truth import Truth, require
 PATIENCE: Final = 150.0
 """Virtual seconds after the last fault within which everything must have been received."""
 
+GLANCE: Final = 0.1
 STOPPING: Final = 60.0
 
 REST: Final = 25.0
@@ -92,7 +93,7 @@ class World:
         self.faults.heal()
         for agent in self.agents:
             agent.finish()
-        self.wait(self._is_quiet, "coming to rest", PATIENCE)
+        self._come_to_rest()
         for agent in self.agents:
             agent.rest()
         self.scheduler.run_until(lambda: False, REST)
@@ -106,6 +107,12 @@ class World:
         daemon.stop()
         self.wait(lambda: not daemon.alive, "stopping", STOPPING)
         checks.stopped(self.truth, self.machine)
+
+    def _come_to_rest(self) -> None:
+        end = self.scheduler.now + PATIENCE
+        while not self._is_quiet():
+            require(self.scheduler.now < end, "coming to rest takes too long", self.truth.missing())
+            self.scheduler.run_until(lambda: False, GLANCE)
 
     def _is_quiet(self) -> bool:
         busy = any(agent.busy for agent in self.agents)
