@@ -186,6 +186,14 @@ class Load:
         for sender in self.senders:
             self.selector.register(sender.socket, selectors.EVENT_READ, sender)
 
+    def __enter__(self) -> Load:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.selector.close()
+        for connection in (self.subscriber, *self.senders):
+            connection.socket.close()
+
     def run(self) -> Result:
         """Warm-up, the measured seconds, and until the subscriber has everything."""
         spec = self.spec
@@ -250,7 +258,8 @@ class Load:
 def main() -> int:
     """Reads the spec from the first argument, writes rates, then the result, as lines."""
     spec = msgspec.json.decode(sys.argv[1], type=Spec)
-    result = Load(spec).run()
+    with Load(spec) as load:
+        result = load.run()
     print(msgspec.json.encode(result).decode())
     return 0
 

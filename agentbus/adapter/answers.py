@@ -53,6 +53,11 @@ class Answers:
         """Whether bytes of that line are still to be written."""
         return token in self._lines
 
+    def is_taking_back(self, session: Session) -> bool:
+        """Whether messages of a cancelled recv are about to come back, or to be out after all."""
+        handoffs = (self._handoffs.get(call) for call in self._unwanted)
+        return any(each is not None and each.session is session for each in handoffs)
+
     def answer(self, call: int, structured: bytes, handoff: Handoff | None = None) -> None:
         """A tool's result, which hands off what was taken for it."""
         if handoff is not None:

@@ -59,6 +59,8 @@ class Receiving:
     def step(self, call: Call, wish: Receive, now: float) -> Step:
         """As far as it gets now. Raises Recovering instead of answering with nothing."""
         session = call.session
+        if self._answers.is_taking_back(session):
+            return Step.WAITING  # what comes later in the stream must not overtake it
         taken = session.take(wish.limit, wish.ceiling - results.FRAME)
         over = wish.until <= now and call.synced
         if taken or (over and self._link.daemon_state not in ("starting", "recovering")):

@@ -119,6 +119,7 @@ class Sessions:
                 repository=project.hint,
                 repository_root=project.root,
                 channels=project.channels,
+                again=session.facts is not None,
             ),
         )
         self._registering[number] = session

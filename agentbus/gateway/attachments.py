@@ -242,4 +242,5 @@ def _claim(ref: int, identity: AttachmentId, params: RegisterParams) -> Register
         params.repository,
         params.repository_root,
         params.channels,
+        params.again,
     )

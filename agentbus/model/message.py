@@ -101,9 +101,11 @@ def envelope_size(envelope: bytes, seq: int) -> int:
 
 
 _WIDEST_DIGITS: Final = len(str(WIDEST_SEQ))
+_SECONDS_WIDTH: Final = len("2026-11-30T16:40:27")
 
 
 def rfc3339(milliseconds: int) -> str:
     """A time of the bus, milliseconds since 1970, as everybody is shown it (UTC)."""
     seconds, rest = divmod(milliseconds, 1000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest:03d}Z"
+    whole = datetime.fromtimestamp(seconds, UTC).isoformat()[:_SECONDS_WIDTH]
+    return f"{whole}.{rest:03d}Z"

@@ -78,6 +78,8 @@ class Child:
             lambda error: self.crash(error, CONTROL),
         )
         self._links: dict[str, Link] = {CONTROL: self._control}
+        self._unflushed: dict[str, Link] = {}
+        """In the order of their first message: who is told first is woken first."""
         self._successors: dict[str, tuple[socket.socket, int]] = {}
         self._application: Application | None = None
         self._early: list[Any] = []
@@ -100,6 +102,7 @@ class Child:
         end = self._links.get(link)
         if end is not None:
             end.send(message)
+            self._unflushed[link] = end
             self._ask_turn()
 
     def ready(self) -> None:
@@ -247,7 +250,8 @@ class Child:
             self._received = False
             self._deliver(TurnEnded())
         self._turn_asked = False
-        for link in self._links.values():
+        unflushed, self._unflushed = self._unflushed, {}
+        for link in unflushed.values():
             link.flush()
 
     # ---- links

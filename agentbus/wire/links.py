@@ -166,7 +166,8 @@ class Register(Frame, frozen=True, tag=3):
 
     `native` is the application's conversation id, `child` a subagent's id beside it (then
     `parent` is the root's native id and `role` what the child does). `agent` None lets the bus
-    pick and remember a name for `repository_root`. `channels` None: the ready-made ones.
+    pick and remember a name for `repository_root`. `channels` None: the ready-made ones. `again`:
+    by itself an adapter takes up a claim that it lost, which is no activity.
     """
 
     ref: int
@@ -180,6 +181,7 @@ class Register(Frame, frozen=True, tag=3):
     repository: str | None = None
     repository_root: str | None = None
     channels: list[str] | None = None
+    again: bool = False
 
 
 class Release(Frame, frozen=True, tag=4):

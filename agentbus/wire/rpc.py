@@ -77,7 +77,11 @@ class HelloResult(Params, frozen=True):
 
 
 class RegisterParams(Params, frozen=True):
-    """Claims a session. Refused with `session_already_connected` while another attachment lives."""
+    """Claims a session. Refused with `session_already_connected` while another attachment lives.
+
+    `again`: the caller had this claim, and lost it with a connection or a daemon. Nobody resumes
+    the session then, so its subscriptions are not renewed.
+    """
 
     application: str
     session: str
@@ -88,6 +92,7 @@ class RegisterParams(Params, frozen=True):
     repository: str | None = None
     repository_root: str | None = None
     channels: list[str] | None = None
+    again: bool = False
 
 
 class Subscription(Params, frozen=True):

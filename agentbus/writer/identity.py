@@ -63,7 +63,7 @@ def _claim(work: Work, operation: Register, key: SessionKey) -> Attached:
         cursors = subscriptions.begin(work, session.id, _channels(operation))
     else:
         work.store.people.attach_session(session)
-        cursors = subscriptions.resume(work, session.id)
+        cursors = subscriptions.resume(work, session.id, active=not operation.again)
     return work.state.attach(session, cursors, resumed=known is not None)
 
 

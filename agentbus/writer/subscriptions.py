@@ -113,14 +113,17 @@ def begin(work: Work, session: SessionId, channels: list[str]) -> list[Subscript
     ]
 
 
-def resume(work: Work, session: SessionId) -> list[Subscription]:
-    """A known session has what it had. That alone is no activity: connections come and go."""
+def resume(work: Work, session: SessionId, *, active: bool) -> list[Subscription]:
+    """A known session has what it had; renewed, unless its adapter merely came back by itself."""
     work.flush_positions()
     cursors = work.store.cursors.subscriptions(session)
     for cursor in cursors:
         if cursor.is_forgotten(work.now):
             work.store.cursors.delete_subscription(cursor.id)
-    return [cursor for cursor in cursors if not cursor.is_forgotten(work.now)]
+    kept = [cursor for cursor in cursors if not cursor.is_forgotten(work.now)]
+    if active:
+        _renew(work, session, kept)
+    return kept
 
 
 def create_channel(work: Work, operation: ChannelCreate) -> ChannelCreated:

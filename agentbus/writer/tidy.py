@@ -14,7 +14,7 @@ IDLE_SECONDS: Final = 1.0
 """Without a commit for so long, the WAL is moved into the database."""
 
 RETRY_SECONDS: Final = 0.1
-"""Between attempts while readers hold it back."""
+"""Between looks at the WAL, and between attempts while readers hold it back."""
 
 WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 """Only a reader that never ends, so none of ours, makes the WAL file larger."""
@@ -25,7 +25,7 @@ class Tidy:
 
     def __init__(self, store: WriteStore) -> None:
         self._store = store
-        self._retry_at = 0.0
+        self._look_at = 0.0
         self._complained = False
         self.at: float | None = None
 
@@ -37,10 +37,11 @@ class Tidy:
         """Does what is to be done by now."""
         if self.at is None:
             return []
-        if now.monotonic >= self._retry_at and self._store.wal_bytes() > WAL_RESTART_BYTES:
-            self._retry_at = now.monotonic + RETRY_SECONDS
-            self.at = min(self.at, self._retry_at)
-            return self._attempt("truncate") + self._complaint()
+        if now.monotonic >= self._look_at:
+            self._look_at = now.monotonic + RETRY_SECONDS
+            if self._store.wal_bytes() > WAL_RESTART_BYTES:
+                self.at = min(self.at, self._look_at)
+                return self._attempt("truncate") + self._complaint()
         if idle and now.monotonic >= self.at:
             self.at = None
             return self._attempt("passive")

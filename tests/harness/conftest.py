@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from tests.harness import tap
 from tests.harness.model import Model
 from tests.harness.programs import ADAPTER, ClaudeCode, Codex, Program, Server
 from tests.support.daemon import Daemon
@@ -53,6 +56,19 @@ def server(bus: Daemon) -> Server:
     """`agentbus mcp`, in the test's bus."""
     names = ("AGENTBUS_RUNTIME_DIR", "AGENTBUS_CONFIG")
     return Server(ADAPTER, {name: bus.environment[name] for name in names})
+
+
+@pytest.fixture
+def tap_log(home: Path) -> Path:
+    """What passes between the program and `tapped`."""
+    return home / "log"
+
+
+@pytest.fixture
+def tapped(server: Server, tap_log: Path) -> Server:
+    """The server, with what passes kept."""
+    command = (sys.executable, tap.__file__, str(tap_log), *server.command)
+    return msgspec.structs.replace(server, command=command)
 
 
 @pytest.fixture

@@ -22,23 +22,19 @@ MANIFEST = Path(__file__).with_name("package.json")
 def install(directory: Path, others: list[str]) -> None:
     """Leaves programs of the wanted versions in `directory`."""
     directory.mkdir(parents=True, exist_ok=True)
-    stamp = directory / "installed"
+    stamp = directory / "installed"  # written last: without it nothing is finished
     wanted = MANIFEST.read_text() + "\n".join(others)
     if stamp.exists() and stamp.read_text() == wanted:
         return
     shutil.copy(MANIFEST, directory)
-    _npm(directory)
-    if others:
-        _npm(directory, "--save-exact", *others)
-    stamp.write_text(wanted)
-
-
-def _npm(directory: Path, *arguments: str) -> None:
     npm = shutil.which("npm")
     if npm is None:
         sys.exit("npm is not on the PATH; the harness programs come from there")
-    quiet = ("--no-audit", "--no-fund", "--ignore-scripts")
-    subprocess.run([npm, "install", *quiet, *arguments], cwd=directory, check=True)
+    options = ("--no-audit", "--no-fund", "--ignore-scripts", "--save-exact")
+    done = subprocess.run([npm, "install", *options, *others], cwd=directory, check=False)
+    if done.returncode:
+        sys.exit("npm could not install the harness programs")
+    stamp.write_text(wanted)
 
 
 if __name__ == "__main__":

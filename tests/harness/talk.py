@@ -51,4 +51,4 @@ def is_gone(process: psutil.Process) -> bool:
 
 def impatient(server: Server) -> Server:
     """With calls that are given up soon."""
-    return msgspec.structs.replace(server, call_seconds=2)
+    return msgspec.structs.replace(server, call_seconds=3)

@@ -7,17 +7,15 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
-from tests.harness import tap
-from tests.harness.programs import ADAPTER, Program, Server
+from tests.harness.programs import Program, Server
 from tests.harness.talk import exchange, impatient
+from tests.support.daemon import wait
 from tests.support.recording import Recording, Scrubber, read, steps
 from tests.support.stdio import Adapter
 
@@ -26,14 +24,7 @@ FIRST = {"claude-code": "server/discover", "codex": "initialize"}
 
 
 @pytest.fixture
-def tapped(server: Server, home: Path) -> Server:
-    """The server, with what passes kept."""
-    command = [sys.executable, tap.__file__, str(home / "log"), *ADAPTER]
-    return msgspec.structs.replace(server, command=command)
-
-
-@pytest.fixture
-def recording(program: Program, tapped: Server, other: Adapter, home: Path) -> Recording:
+def recording(program: Program, tapped: Server, other: Adapter, tap_log: Path) -> Recording:
     """A conversation with everything in it that comes up: answers, an error, a call given up."""
     with program.begin(impatient(tapped)) as harness:
         turn = exchange(harness, harness.turn(), other, "first")
@@ -42,16 +33,17 @@ def recording(program: Program, tapped: Server, other: Adapter, home: Path) -> R
         assert turn.result["error"]["code"] == "not_found"
         turn.call("recv", wait_seconds=50)
         turn = harness.turn()
+        assert wait(lambda: "notifications/cancelled" in tap_log.read_text())
         turn = exchange(harness, turn, other, "second")
         turn.say("done")
         assert harness.ends() == 0
         session = harness.session
-    return _recorded(program, session, home)
+    return _recorded(program, session, tap_log)
 
 
-def _recorded(program: Program, session: str, home: Path) -> Recording:
-    first, *log = (json.loads(line) for line in (home / "log").read_text().splitlines())
-    scrubber = Scrubber(str(home))
+def _recorded(program: Program, session: str, tap_log: Path) -> Recording:
+    first, *log = (json.loads(line) for line in tap_log.read_text().splitlines())
+    scrubber = Scrubber(str(program.home))
     return Recording(
         program=type(program).__name__,
         version=program.version,

@@ -21,9 +21,9 @@ PROCESSES: Final = ("writer", "gateway", "projector", "redis", "supervisor", "se
 
 
 def find(world: World, name: str) -> Process:
-    process = {"sender": world.clients[0].adapter, "receiver": world.clients[1].adapter}.get(
-        name
-    ) or world.machine.find(name)
+    sender, receiver = (agent.client.adapter for agent in world.agents)
+    adapters = {"sender": sender, "receiver": receiver}
+    process = adapters[name] if name in adapters else world.machine.find(name)
     assert process is not None
     return process
 
@@ -41,7 +41,7 @@ def insist(world: World, message_id: str) -> list[Result]:
             world.scheduler.after(0.1, again)
 
     def again() -> None:
-        if world.clients[0].call("send", message, told) is None:
+        if world.agents[0].client.call("send", message, told) is None:
             world.scheduler.after(0.1, again)
 
     again()
@@ -61,9 +61,9 @@ def skip(world: World, steps: int) -> None:
 @pytest.mark.parametrize("name", PROCESSES)
 def test_a_message_survives_a_kill_at_any_step_of_its_way(name):
     for steps in range(STEPS):
-        with World(seed=steps, clients=2) as world:
+        with World(seed=steps, agents=2) as world:
             world.start()
-            world.receivers[1].begin()
+            world.agents[1].receiver.begin()
             send(world, "before")
             answers = insist(world, "during")
             skip(world, steps)
@@ -76,9 +76,9 @@ def test_a_message_survives_a_kill_at_any_step_of_its_way(name):
 
 
 def test_a_writer_that_dies_between_commit_and_answer_has_stored_the_message_once():
-    with World(seed=1, clients=2) as world:
+    with World(seed=1, agents=2) as world:
         world.start()
-        world.receivers[1].begin()
+        world.agents[1].receiver.begin()
         writer = world.machine.application("writer")
         writer.dies_after_commit = True
         (answer,) = wait_for(world, insist(world, "m"))
@@ -89,21 +89,21 @@ def test_a_writer_that_dies_between_commit_and_answer_has_stored_the_message_onc
 
 def test_what_an_adapter_reported_before_it_died_is_not_shown_to_its_successor():
     for steps in range(STEPS):
-        with World(seed=steps, clients=2) as world:
+        with World(seed=steps, agents=2) as world:
             world.start()
             send(world, "m")
-            world.receivers[1].begin()
+            world.agents[1].receiver.begin()
             world.wait(lambda world=world: world.truth.until("agent-1", CHANNEL) == 1, "recv", 60)
-            world.clients[1].adapter.kill()
+            world.agents[1].client.adapter.kill()
             skip(world, steps)
             world.settle()
             assert world.truth.shown["agent-1", CHANNEL].life == 1
 
 
 def test_a_restart_of_everything_loses_nothing():
-    with World(seed=1, clients=2) as world:
+    with World(seed=1, agents=2) as world:
         world.start()
-        world.receivers[1].begin()
+        world.agents[1].receiver.begin()
         send(world, "before")
         for name in PROCESSES:
             find(world, name).kill()
@@ -113,14 +113,14 @@ def test_a_restart_of_everything_loses_nothing():
 
 
 def test_an_orderly_stop_is_not_undone_before_somebody_wants_the_daemon():
-    with World(seed=1, clients=2) as world:
+    with World(seed=1, agents=2) as world:
         world.start()
         send(world, "before")
         world.machine.daemon.stop()
         world.scheduler.run_until(lambda: False, 30)
         assert not world.serves
         send(world, "after")
-        world.receivers[1].begin()
+        world.agents[1].receiver.begin()
         world.settle()
 
 

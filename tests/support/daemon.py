@@ -140,15 +140,35 @@ class Daemon:
     def _reap_until(self, condition: Callable[[], bool]) -> None:
         wait(lambda: all(child.poll() is not None for child in self._children) and condition())
 
+    def supervisors(self) -> list[int]:
+        """Pids of all daemons of this place, also of such as are about to leave it to another."""
+        holders = {process.pid: process for process in _processes(self._holds_lock)}
+        return [pid for pid, process in holders.items() if process.ppid() not in holders]
+
+    def _holds_lock(self, process: psutil.Process) -> bool:
+        return any(file.path == self.paths.lock for file in process.open_files())
+
+    def _is_ours(self, process: psutil.Process) -> bool:
+        mark = self.environment["AGENTBUS_RUNTIME_DIR"]
+        return process.environ().get("AGENTBUS_RUNTIME_DIR") == mark
+
     def _end_all(self) -> None:
         """Kills what a failed test left: exactly the processes whose bus this is."""
-        mark = self.environment["AGENTBUS_RUNTIME_DIR"]
-        for process in psutil.process_iter():
+        for process in _processes(lambda each: self._holds_lock(each) or self._is_ours(each)):
             with suppress(psutil.Error):
-                if process.environ().get("AGENTBUS_RUNTIME_DIR") == mark:
-                    process.kill()
+                process.kill()
         for child in self._children:
             child.wait(BOUND)
+
+
+def _processes(wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
+    """The user's processes of some kind."""
+    found = []
+    for process in psutil.process_iter():
+        with suppress(psutil.Error):
+            if process.uids().real == os.getuid() and wanted(process):
+                found.append(process)
+    return found
 
 
 def wait(condition: Callable[[], bool], bound: float = BOUND) -> bool:

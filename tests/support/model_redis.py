@@ -86,6 +86,10 @@ class ModelRedis:
         self.changes = 0
         self.saving = False
 
+    def is_saved(self) -> bool:
+        """Whether the last snapshot holds everything."""
+        return self._saved == (self.hashes, self.streams, self._tops)
+
     def forget_snapshot(self) -> None:
         """The next restart begins with nothing."""
         self._saved = ({}, {}, {}, False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from agentbus.mirror import keys
-from agentbus.supervisor.services import SERVICES
+from agentbus.supervisor.services import REDIS, SERVICES
 from tests.support.simulation.children import Child
 from tests.support.simulation.pipes import End
 from tests.support.simulation.truth import Truth, require
@@ -20,6 +20,20 @@ def audit(truth: Truth, machine: Machine) -> None:
     mirror(truth, machine)
     cursors(truth)
     links(machine)
+
+
+def stopped(truth: Truth, machine: Machine) -> None:
+    """After an orderly stop nothing runs, everybody left by themselves, and nothing is lost."""
+    daemon = machine.daemon
+    assert daemon is not None
+    names = [*(service.name for service in SERVICES), REDIS]
+    require(daemon.status == 0, "the supervisor failed", daemon.status)
+    running = [name for name in names if machine.find(name)]
+    require(not running, "left running", running)
+    statuses = {name: daemon.statuses.get(name) for name in names}
+    require(set(statuses.values()) == {0}, "had to be killed", statuses)
+    database(truth)
+    require(machine.redis.holds_its_snapshot(), "the snapshot is not what Redis held")
 
 
 def database(truth: Truth) -> None:

@@ -35,7 +35,7 @@ class Client:
     """`shown` is told of every message in a recv result, with the adapter that wrote it."""
 
     def __init__(
-        self, machine: Machine, name: str, shown: Callable[[Client, int, Result], None]
+        self, machine: Machine, name: str, shown: Callable[[str, int, Result], None]
     ) -> None:
         self.name = name
         self.reads = True
@@ -134,7 +134,7 @@ class Client:
         """The last byte of a line is out."""
         reply = msgspec.json.decode(line)
         if self._received.pop(reply.get("id"), 0) is None:
-            self._shown(self, self.lives, reply["result"]["structuredContent"])
+            self._shown(self.name, self.lives, reply["result"]["structuredContent"])
 
     def said(self, adapter: Adapter, line: bytes) -> None:
         """A line has been read."""

@@ -40,6 +40,10 @@ class Daemon(Process):
         self.children: dict[str, Process] = {}
         """By service; and Redis."""
         self.ready = False
+        self.status: int | None = None
+        """Its exit code, once it has ended by itself."""
+        self.statuses: dict[str, int] = {}
+        """How its processes ended, the last of each name."""
         self.refused_forks = 0
         self._machine = machine
         self._report: OnReport | None = report
@@ -78,6 +82,7 @@ class Daemon(Process):
             if answer is not None:
                 effects.extendleft(reversed(self._ask(answer)))
         if self._code is not None and self.alive:
+            self.status = self._code
             self.end(self._code)
 
     def _ask(self, event: ev.Event) -> list[ev.Effect]:
@@ -178,6 +183,7 @@ class Daemon(Process):
             self.later(1e-5, self._reap, dead, status)
             return
         self._forget(dead.name)
+        self.statuses[dead.name] = status
         if self.children.get(dead.name) is dead:
             del self.children[dead.name]
         self.happened(ev.Died(dead.name, dead.pid, status))

@@ -13,6 +13,10 @@ if TYPE_CHECKING:
 
 CHILDREN: Final = ("writer", "projector", "gateway")
 PROCESSES: Final = (*CHILDREN, "redis", "supervisor")
+MOST_AGENTS: Final = 8
+LONG: Final = 0.1
+"""How often a process is halted for longer than the others have patience."""
+
 DAY: Final = 86_400.0
 ALONE: Final = 0.7
 TOGETHER: Final = 0.03
@@ -59,7 +63,7 @@ class Faults:
         return self._machine.find(self._chance.choice(names))
 
     def _some_adapter(self) -> Process | None:
-        return self._chance.choice(self._world.clients).adapter
+        return self._chance.choice(self._world.agents).client.adapter
 
     # ---- processes
 
@@ -94,7 +98,8 @@ class Faults:
         """The scheduler of the system forgets a process."""
         process = self._some(PROCESSES) if self._chance.random() < 0.8 else self._some_adapter()
         if process is not None:
-            process.halt(self._chance.random() ** 2 * 2)
+            long = self._chance.random() < LONG
+            process.halt(self._chance.uniform(5, 70) if long else self._chance.random() ** 2 * 2)
 
     def stop(self) -> None:
         """SIGSTOP, and SIGCONT some time later, unless it was replaced by then."""
@@ -115,9 +120,16 @@ class Faults:
         if daemon is not None:
             daemon.stop()
 
+    def join(self) -> None:
+        """A new agent comes, in the middle of all this."""
+        if len(self._world.agents) < MOST_AGENTS:
+            agent = self._world.add_agent()
+            agent.join()
+            agent.begin()
+
     def block_harness(self) -> None:
         """A harness does not read."""
-        self._chance.choice(self._world.clients).block(self._chance.random() ** 2 * 2)
+        self._chance.choice(self._world.agents).client.block(self._chance.random() ** 2 * 2)
 
     # ---- the machine
 
@@ -165,6 +177,16 @@ class Faults:
     def heal(self) -> None:
         """No more faults, and what is lasting of them is over."""
         self.active = False
+        for name in PROCESSES:
+            process = self._machine.find(name)
+            if process is not None:
+                process.reprieve()
+        for agent in self._world.agents:
+            if agent.client.adapter is not None:
+                agent.client.adapter.reprieve()
+        writer = self._machine.application("writer")
+        if isinstance(writer, Writer):
+            writer.dies_after_commit = False
         self._machine.disk.unlock()
         self.free_disk()
         self.free_redis()
@@ -179,6 +201,7 @@ TABLE: Final[dict[str, tuple[int, Fault]]] = {
     "stop": (1, Faults.stop),
     "refuse forks": (1, Faults.refuse_forks),
     "stop daemon": (1, Faults.stop_daemon),
+    "join": (1, Faults.join),
     "block harness": (4, Faults.block_harness),
     "lock database": (2, Faults.lock_database),
     "fill disk": (2, Faults.fill_disk),

@@ -93,6 +93,12 @@ class Process:
             self.scheduler.trace.note(self.scheduler.now, f"DOOM {self.label} {writes}")
             self._writes_left = writes
 
+    def reprieve(self) -> None:
+        """It is doomed no more, and halted no longer."""
+        self._writes_left = None
+        self._halted_until = min(self._halted_until, self.scheduler.now)
+        self._resume()
+
     def halt(self, seconds: float, *, stopped: bool = False) -> None:
         """It does nothing for a while: by SIGSTOP, or because the machine is busy otherwise."""
         if self.alive and self._halted_until <= self.scheduler.now:

@@ -11,7 +11,7 @@ from tests.support.simulation.truth import Truth
 from tests.support.simulation.workload import CHANNELS, code_of
 
 HURRY: Final = 0.005
-CANCELLED: Final = 0.1
+CANCELLED: Final = 0.2
 """How often a recv is cancelled some time later."""
 
 

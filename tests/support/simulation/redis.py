@@ -115,6 +115,10 @@ class Place:
         self.server = Server(self._scheduler, self.model, pid, f"/sim/redis-{pid}.sock")
         return self.server
 
+    def holds_its_snapshot(self) -> bool:
+        """Whether a restart would bring back what there was last."""
+        return self.model.is_saved()
+
     def listens(self, path: str) -> bool:
         """Whether a server takes connections there."""
         server = self.holder

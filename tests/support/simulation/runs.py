@@ -59,6 +59,7 @@ def run(seed: int, sink: Callable[[str], object] | None = None) -> Report:
             for _ in range(ROUNDS):
                 world.run(chance.uniform(0.5, 6), chance.choice((None, 0.2, 0.7, 2)))
                 world.settle()
+            world.stop()
         except Exception as error:
             raise Failed(seed, error, list(world.scheduler.trace.last)) from error
         return Report(

@@ -208,6 +208,12 @@ class Truth:
             shown.ahead[seq] = None
 
     def missing(self) -> list[tuple[str, str, int]]:
-        """Whoever is still to be shown something: session, channel, how far it was shown."""
-        ends = [(session, channel, self.until(session, channel)) for session, channel in self.shown]
-        return [each for each in ends if each[2] < len(self.streams.get(each[1], []))]
+        """Whoever is still to be shown something, or to have it reported: session, channel, and
+        how far the cursor is, own messages left out."""
+        found = []
+        for cursor in self.cursors.values():
+            stream = self.streams.get(cursor.channel, [])
+            ahead = stream[cursor.position :]
+            if any(row.session != cursor.session for row in ahead):
+                found.append((cursor.session, cursor.channel, cursor.position))
+        return found

@@ -13,18 +13,19 @@ from types import TracebackType
 from typing import Final
 
 from agentbus.config import Settings
-from tests.support.simulation import checks, workload
-from tests.support.simulation.clients import Client
+from tests.support.simulation import checks
+from tests.support.simulation.agents import Agent
 from tests.support.simulation.disk import Disk
 from tests.support.simulation.faults import Faults
 from tests.support.simulation.machine import Machine
-from tests.support.simulation.receivers import Historian, Receiver
 from tests.support.simulation.scheduler import Scheduler
-from tests.support.simulation.senders import Sender
 from tests.support.simulation.truth import Truth, require
 
 PATIENCE: Final = 150.0
 """Virtual seconds after the last fault within which everything must have been received."""
+
+GLANCE: Final = 0.1
+STOPPING: Final = 60.0
 
 REST: Final = 25.0
 """And then for the last cursors: own messages are passed with a heartbeat."""
@@ -33,32 +34,23 @@ REST: Final = 25.0
 class World:
     """To be closed, or used as a context."""
 
-    def __init__(self, seed: int, clients: int = 3, settings: Settings | None = None) -> None:
+    def __init__(self, seed: int, agents: int = 3, settings: Settings | None = None) -> None:
         self.disk = Disk()
         self.scheduler = Scheduler(seed, self.disk.directory.encode())
         self.truth = Truth(self.disk.database)
         settings = settings or Settings(data_directory="/sim", send_messages_per_second=10_000)
         self.machine = Machine(self.scheduler, self.disk, settings, self.truth.committed)
-        self.clients = [
-            Client(self.machine, f"agent-{number}", self._shown) for number in range(clients)
-        ]
-        self.senders = [self._sender(client) for client in self.clients]
-        self.receivers = [self._receiver(client) for client in self.clients]
-        self.historians = [Historian(client, self.truth, self.scheduler) for client in self.clients]
         self.faults = Faults(self)
+        self.agents: list[Agent] = []
+        for _ in range(agents):
+            self.add_agent()
 
-    def _pace(self, client: Client) -> float:
-        return float(self.scheduler.chance(f"pace {client.name}").choice((0.05, 0.2, 1)))
-
-    def _sender(self, client: Client) -> Sender:
-        return Sender(client, self.truth, self.scheduler, self._pace(client))
-
-    def _receiver(self, client: Client) -> Receiver:
-        pace = self._pace(client)
-        return Receiver(client, self.truth, self.scheduler, pace, lambda: self.faults.calm)
-
-    def _shown(self, client: Client, life: int, result: dict[str, object]) -> None:
-        self.truth.show(client.name, life, result)
+    def add_agent(self) -> Agent:
+        """One more, who has not joined yet."""
+        name = f"agent-{len(self.agents)}"
+        agent = Agent(self.machine, self.truth, name, lambda: self.faults.calm)
+        self.agents.append(agent)
+        return agent
 
     def __enter__(self) -> World:
         return self
@@ -83,21 +75,15 @@ class World:
     # ---- what happens
 
     def start(self) -> None:
-        """Every client has an adapter, which have started a daemon, and is subscribed."""
-        prepared: list[str] = []
-        for client in self.clients:
-            client.start()
-            workload.prepare(client, self.scheduler, prepared.append)
-        self.wait(lambda: len(prepared) == len(self.clients), "subscribing", 60.0)
+        """Every agent has an adapter, which have started a daemon, and is subscribed."""
+        for agent in self.agents:
+            agent.join()
+        self.wait(lambda: all(agent.joined for agent in self.agents), "joining", 60.0)
 
     def run(self, seconds: float, faults_every: float | None = None) -> None:
         """Random messages, and faults if so wished."""
-        for sender in self.senders:
-            sender.begin()
-        for receiver in self.receivers:
-            receiver.begin()
-        for historian in self.historians:
-            historian.begin()
+        for agent in self.agents:
+            agent.begin()
         if faults_every is not None:
             self.faults.begin(faults_every)
         self.scheduler.run_until(lambda: False, seconds)
@@ -105,20 +91,31 @@ class World:
     def settle(self) -> None:
         """Everything comes to rest, and is checked."""
         self.faults.heal()
-        for sender in self.senders:
-            sender.stop()
-        for historian in self.historians:
-            historian.stop()
-        for receiver in self.receivers:
-            receiver.hurry()
-        self.wait(self._is_quiet, "coming to rest", PATIENCE)
-        for receiver in self.receivers:
-            receiver.stop()
+        for agent in self.agents:
+            agent.finish()
+        self._come_to_rest()
+        for agent in self.agents:
+            agent.rest()
         self.scheduler.run_until(lambda: False, REST)
         checks.audit(self.truth, self.machine)
 
+    def stop(self) -> None:
+        """An orderly stop; what it leaves behind is checked."""
+        daemon = self.machine.daemon
+        require(daemon is not None and daemon.alive, "there is no daemon to stop")
+        assert daemon is not None
+        daemon.stop()
+        self.wait(lambda: not daemon.alive, "stopping", STOPPING)
+        checks.stopped(self.truth, self.machine)
+
+    def _come_to_rest(self) -> None:
+        end = self.scheduler.now + PATIENCE
+        while not self._is_quiet():
+            require(self.scheduler.now < end, "coming to rest takes too long", self.truth.missing())
+            self.scheduler.run_until(lambda: False, GLANCE)
+
     def _is_quiet(self) -> bool:
-        busy = any(sender.busy for sender in self.senders)
+        busy = any(agent.busy for agent in self.agents)
         return not busy and self.serves and not self.truth.missing()
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from contextlib import ExitStack
 
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, wait
 from tests.support.stdio import Adapter
 
 ADAPTERS = 20
@@ -25,6 +25,7 @@ def test_adapters_started_at_once_converge_on_one_daemon(cold_bus: Daemon) -> No
         assert len(names) == ADAPTERS
         status = cold_bus.status()
         assert sum(row["attached"] for row in status["sessions"]) == ADAPTERS
+        assert wait(lambda: cold_bus.supervisors() == [status["processes"][0]["pid"]])
         assert [item["restarts"] for item in status["processes"]] == [0] * len(status["processes"])
 
 

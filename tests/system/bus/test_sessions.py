@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, wait
 from tests.support.stdio import Adapter
 
 
@@ -69,3 +69,25 @@ def test_a_session_does_not_hear_itself(bus: Daemon) -> None:
         listener.call("send", channel="general", content="theirs")
         assert drain(talker, 1) == ["theirs"]
         assert drain(listener, 1) == ["mine"]
+
+
+def expiries(adapter: Adapter) -> set[str]:
+    return {each["expires_at"] for each in adapter.call("whoami")["subscriptions"]}
+
+
+def test_an_adapter_that_comes_back_by_itself_renews_nothing_and_a_recv_does(
+    cold_bus: Daemon,
+) -> None:
+    cold_bus.start()
+    with session(cold_bus, "idle") as idle:
+        before = expiries(idle)
+        killed = cold_bus.kill("gateway")
+        cold_bus.wait_until(
+            lambda status: (
+                any(row["attached"] for row in status["sessions"])
+                and killed not in [item["pid"] for item in status["processes"]]
+            )
+        )
+        assert expiries(idle) == before
+        idle.call("recv")
+        assert wait(lambda: min(expiries(idle)) > max(before))

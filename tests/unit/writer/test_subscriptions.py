@@ -238,6 +238,19 @@ def test_activity_renews_all_cursors_that_live(world: World) -> None:
     assert len(resume(world, sam).subscriptions) == 2
 
 
+def test_a_resumed_session_is_active_and_one_whose_adapter_came_back_is_not(world: World) -> None:
+    sam = world.register()
+    world.time += 71 * HOUR
+    world.ask(Release(world.ref(), sam.attachment))
+    back = world.register("n1", again=True)
+    assert back.subscriptions == sam.subscriptions
+    resumed = resume(world, back)
+    assert {info.expires_at for info in resumed.subscriptions} == {START + world.time + 72 * HOUR}
+    world.replace_gateway()
+    world.time += 73 * HOUR
+    assert world.register("n1", again=True).subscriptions == []
+
+
 def test_reports_and_sends_do_not_renew(world: World) -> None:
     sam = world.register()
     world.time += HOUR
