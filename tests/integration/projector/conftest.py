@@ -7,6 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -26,13 +27,18 @@ from agentbus.wire import framing
 from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
+    Boundary,
     Committed,
     FromChild,
+    MemoryDelete,
+    MemoryEdit,
+    Mutated,
     ProjectorToGateway,
     ProjectorToWriter,
     RowInserted,
     WriterHello,
 )
+from tests.support.writer_world import World
 
 BOUND = 30.0
 CHANNELS = 3
@@ -220,3 +226,67 @@ def launch(paths: Paths) -> Iterator[Callable[[], Process]]:
     yield start
     for process in started:
         process.kill()
+
+
+class Written:
+    """A database as the writer's core makes it; what it tells goes to a projector."""
+
+    def __init__(self, path: str) -> None:
+        directory = Path(path).parent
+        self.world = World(directory)
+        assert self.world.path == path
+        self._attachment = self.world.register().attachment
+
+    @property
+    def hello(self) -> WriterHello:
+        """What the writer says first."""
+        ((instance, commit_id),) = self.world.rows("SELECT instance, commit_id FROM meta")
+        return WriterHello(instance, CommitId(commit_id))
+
+    def send(self, content: str, channel: str = "general") -> Any:
+        """The answer to a send, which on a memory channel creates a memory."""
+        name = f"m{self.world.ref()}"
+        append = self.world.append(self._attachment, name, content, channel=channel)
+        (answer,) = self.world.ask(append)
+        return answer
+
+    def edit(self, memory_id: str, content: str) -> None:
+        """The memory has another content."""
+        asked = (self.world.ref(), self._attachment, memory_id, f"m{self.world.ref()}", b"")
+        (answer,) = self.world.ask(MemoryEdit(*asked, content))
+        assert isinstance(answer, Mutated), answer
+
+    def delete(self, memory_id: str) -> None:
+        """The memory is gone."""
+        asked = (self.world.ref(), self._attachment, memory_id, f"m{self.world.ref()}", b"")
+        (answer,) = self.world.ask(MemoryDelete(*asked))
+        assert isinstance(answer, Mutated), answer
+
+    def evict(self, oldest: int) -> Boundary:
+        """The messages of `general` before this one are gone."""
+        connection = sqlite.open_writer(
+            self.world.path, synchronous="normal", application_id=schema.APPLICATION_ID
+        )
+        with closing(connection), connection.transaction():
+            statement = "DELETE FROM messages WHERE channel_id = 1 AND seq < ?"
+            connection.execute(statement, (oldest,))
+        return Boundary(ChannelId(1), Seq(oldest))
+
+    def told(self) -> list[Committed]:
+        """What the writer has told since the last time."""
+        return self.world.committed()
+
+    def contents(self) -> dict[tuple[int, int], bytes]:
+        """What Redis must hold: envelopes by channel and position."""
+        found = self.world.rows(
+            "SELECT channel_id, seq, envelope FROM messages WHERE tombstone = 0"
+        )
+        return {(channel, seq): envelope for channel, seq, envelope in found}
+
+
+@pytest.fixture
+def written(paths: Paths) -> Iterator[Written]:
+    """A database of the writer's own making."""
+    made = Written(paths.database)
+    yield made
+    made.world.store.close()

@@ -1,0 +1,105 @@
+"""Memories and evictions between the real writer's database and a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from agentbus.mirror.read import Reading
+from agentbus.model.ids import ChannelId, Seq
+from agentbus.wire.links import (
+    Applied,
+    Evicted,
+    Measured,
+    Projection,
+    SearchBackend,
+    Trimmed,
+    Visible,
+)
+
+Launch = Callable[[], Any]
+
+GENERAL, MEMORY = ChannelId(1), ChannelId(2)
+
+
+def is_ready(message: Any) -> bool:
+    return isinstance(message, Projection) and message.ready
+
+
+def ready(launch: Launch, server: Any, written: Any) -> Any:
+    process = launch()
+    process.control.send(server.up)
+    process.writer.send(written.hello)
+    process.gateway.receive(is_ready)
+    written.told()
+    return process
+
+
+def tell(process: Any, written: Any) -> None:
+    """Everything the writer has told is in Redis when this returns."""
+    told = written.told()
+    process.writer.send(*told)
+    last = told[-1].commit_id
+    process.writer.receive(
+        lambda message: isinstance(message, Applied) and message.commit_id == last
+    )
+
+
+def mirrored(server: Any) -> dict[tuple[int, int], bytes]:
+    """What the gateway reads of both channels."""
+    found: dict[tuple[int, int], bytes] = {}
+    for channel in (GENERAL, MEMORY):
+        reading = Reading(channel, Seq(0), forward=True, count=10**6, max_bytes=10**9)
+        while not reading.done:
+            reading.take(server.run(reading.command())[0])
+        for entry in reading.page().entries:
+            found[channel, entry.seq] = entry.envelope
+    return found
+
+
+def test_memories_live_and_after_a_restart(launch: Launch, valkey: Any, written: Any) -> None:
+    process = ready(launch, valkey, written)
+    assert process.control.receive(lambda message: isinstance(message, SearchBackend)).indexer
+    first = written.send("one", "memory").memory_id
+    second = written.send("two", "memory").memory_id
+    written.send("hello")
+    written.edit(first, "one, edited")
+    written.delete(second)
+    tell(process, written)
+    assert mirrored(valkey) == written.contents()
+    visible = process.gateway.receive(lambda message: isinstance(message, Visible))
+    assert visible.messages[0].memory_id == first
+    process.kill()
+    written.edit(first, "one, again")
+    third = written.send("three", "memory").memory_id
+    written.edit(third, "three, edited")
+    process = ready(launch, valkey, written)
+    assert mirrored(valkey) == written.contents()
+    valkey.run((b"FLUSHALL",))
+    process.gateway.receive(is_ready)
+    assert mirrored(valkey) == written.contents()
+
+
+def test_evictions_are_trimmed_and_measured(launch: Launch, valkey: Any, written: Any) -> None:
+    process = ready(launch, valkey, written)
+    for number in range(300):
+        written.send(f"message {number} " + "x" * 1000)
+    tell(process, written)
+    process.writer.send(Evicted(1, []))
+    before = process.writer.receive(lambda message: isinstance(message, Measured))
+    process.writer.send(Evicted(2, [written.evict(201)]))
+    after = process.writer.receive(lambda message: isinstance(message, Measured))
+    assert (before.round, after.round) == (1, 2)
+    assert before.dataset_bytes - after.dataset_bytes > 150 * 1000
+    (top,) = process.gateway.receive(lambda message: isinstance(message, Trimmed)).channels
+    assert (top.count, top.oldest, top.top) == (100, 201, 300)
+    assert mirrored(valkey) == written.contents()
+    process.kill()
+    written.evict(301)
+    process = launch()
+    process.control.send(valkey.up)
+    process.writer.send(written.hello)
+    projection = process.gateway.receive(is_ready)
+    assert mirrored(valkey) == {}
+    top = projection.channels[0]
+    assert (projection.rebuilds, top.count, top.oldest, top.top) == (0, 0, 301, 300)
