@@ -9,8 +9,8 @@ from agentbus.errors import NotFound
 from agentbus.gateway.connections import Feed
 from agentbus.mirror.read import sent_at
 from agentbus.model.channel import ChannelInfo, Kind
-from agentbus.model.delivery import Stream
 from agentbus.model.ids import ChannelId, Seq, SubscriptionId
+from agentbus.model.stream import Stream
 from agentbus.wire.links import ChannelTop, MemoryChanged, VisibleMessage
 
 

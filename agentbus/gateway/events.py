@@ -11,8 +11,8 @@ from typing import Any
 import msgspec
 
 from agentbus.model.channel import ChannelInfo
-from agentbus.model.delivery import Entry
 from agentbus.model.ids import ChannelId, Seq
+from agentbus.model.stream import Entry
 from agentbus.wire.error_codes import Failure
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.lines import Overlong

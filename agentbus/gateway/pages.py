@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from agentbus.config import MIB
-from agentbus.model.delivery import Entry
+from agentbus.model.stream import Entry
 
 SLACK_BYTES: Final = MIB
 """Read beyond what is asked for, the largest envelope there is: so that what does not fit is seen,

@@ -23,8 +23,9 @@ from agentbus.gateway.inbox import Inbox
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.reads import Reads
 from agentbus.gateway.writer_link import WriterLink
-from agentbus.model.delivery import Delivery, Entry, Lost, Push, Run, State
+from agentbus.model.delivery import Delivery, State
 from agentbus.model.ids import ChannelId, Seq
+from agentbus.model.stream import Entry, Lost, Push, Run
 from agentbus.model.window import Window
 from agentbus.wire.links import (
     GapAsk,

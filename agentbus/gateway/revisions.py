@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from agentbus.mirror.read import Entry as Found
-from agentbus.model.delivery import Entry
 from agentbus.model.ids import ChannelId, CommitId, Seq
+from agentbus.model.stream import Entry
 from agentbus.wire.links import MemoryChanged
 
 Place = tuple[ChannelId, Seq]

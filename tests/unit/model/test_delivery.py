@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from agentbus.mirror.read import Entry
-from agentbus.model.delivery import TURNS, Delivery, Lost, Push, Run, State, Stream, Turn
+from agentbus.model.delivery import TURNS, Delivery, State, Turn
 from agentbus.model.ids import Seq, SessionId, SubscriptionId
+from agentbus.model.stream import Lost, Push, Run, Stream
 from agentbus.model.window import Share, Window
 
 ME, OTHER = SessionId(1), SessionId(2)
