@@ -56,7 +56,7 @@ class Counting:
 
     def token(self) -> str:
         self.given += 1
-        return f"token{self.given}"
+        return f"{self.given:032x}"
 
 
 class World:
@@ -117,7 +117,7 @@ class World:
 
     def begin(self) -> World:
         self._busy = True
-        self._perform(self.core.begin(Instant(self.now, 0.0)))
+        self._perform(self.core.begin(Instant(self.now, 1.8e9 + self.now)))
         self._busy = False
         self.event(Woke())
         return self
@@ -128,7 +128,9 @@ class World:
         if not self._busy:
             self._busy = True
             while self._queue:
-                self._perform(self.core.handle(self._queue.popleft(), Instant(self.now, 0.0)))
+                self._perform(
+                    self.core.handle(self._queue.popleft(), Instant(self.now, 1.8e9 + self.now))
+                )
             self._busy = False
 
     def pass_time(self, seconds: float) -> None:
@@ -280,6 +282,35 @@ class World:
         }
         self.note("deliver", **(params | changes))
 
+    def remember(self, *contents: str, first: int = 1, **changes: Any) -> None:
+        """Pushes memories."""
+        messages = [memory(first + index, each) for index, each in enumerate(contents)]
+        self.deliver(*contents, first=first, **({"messages": messages} | changes))
+
+    def revise(self, seq: int, content: str, revision: int = 2) -> None:
+        """A memory that was pushed has changed."""
+        self._change("revise", seq, message=memory(seq, content, revision))
+
+    def revoke(self, seq: int) -> None:
+        """A memory that was pushed was deleted."""
+        self._change("revoke", seq)
+
+    def _change(self, method: str, seq: int, **more: Any) -> None:
+        self.note(
+            method,
+            attachment=self.attachments[-1],
+            epoch=self.epoch,
+            subscription=1,
+            seq=seq,
+            memory_id=f"k{seq}",
+            **more,
+        )
+
+    def notice(self, kind: str, **more: Any) -> None:
+        """The bus tells something in passing."""
+        params = {"attachment": self.attachments[-1], "kind": kind, "channel": "memory"}
+        self.note("notice", **(params | more))
+
     def lose(self, *, running: bool = True) -> None:
         """The connection breaks."""
         self.connected = False
@@ -307,6 +338,10 @@ def envelope(seq: int, content: str) -> dict[str, Any]:
         "content": content,
         "thread": f"m{seq}",
     }
+
+
+def memory(seq: int, content: str, revision: int = 1) -> dict[str, Any]:
+    return envelope(seq, content) | {"memory_id": f"k{seq}", "revision": revision}
 
 
 def line(method: str, identifier: Any = None, **params: Any) -> bytes:

@@ -327,6 +327,82 @@ def test_a_new_root_releases_the_last_one_and_its_children(make):
     assert world.now_result("whoami")["session"] == "n"
 
 
+def bound(world, tool_use: str, session: str, **more: str) -> dict[str, str]:
+    """A hook says who calls; the `_meta` of that call."""
+    hook = {"session_id": session, "tool_use_id": tool_use} | more
+    assert world.now_result("bind_caller", **hook) == {"bound": True}
+    return {"claudecode/toolUseId": tool_use}
+
+
+def test_a_child_on_a_shared_pipe_has_a_name_and_a_cursor_of_its_own(make):
+    world = make(claude_session="S").begin().greet("claude-code")
+    root = bound(world, "t1", "S")
+    child = bound(world, "t2", "S", agent_id="a7", agent_type="review")
+    world.call("whoami", root)
+    told = world.result(world.call("whoami", child))
+    assert (told["session"], told["child"]) == ("S", "a7")
+    (_, subagent) = world.asked("register")
+    assert (subagent["child"], subagent["parent"], subagent["role"]) == ("a7", "S", "review")
+    assert world.asked("release") == []
+    for attachment, content in (("1.1", "to the parent"), ("1.2", "to the child")):
+        world.deliver(content, attachment=attachment)
+    for meta, content in ((child, "to the child"), (root, "to the parent")):
+        assert contents(world.result(world.call("recv", meta))) == [content]
+    assert [each["attachment"] for each in world.asked("delivered")] == ["1.2", "1.1"]
+    world.answers["send"] = None
+    world.call("send", child, channel="general", content="x")
+    assert world.asked("send")[0]["attachment"] == "1.2"
+
+
+def test_calls_of_children_leave_a_recv_of_their_parent_waiting(make):
+    world = make(claude_session="S").begin().greet("claude-code")
+    waiting = world.call("recv", bound(world, "t1", "S"), wait_seconds=50)
+    for number in range(5):
+        world.call("whoami", bound(world, f"c{number}", "S", agent_id=f"a{number}"))
+    assert world.result(waiting) is None
+    world.deliver("one", attachment="1.1")
+    assert contents(world.result(waiting)) == ["one"]
+
+
+def test_after_a_clear_the_process_goes_on_with_the_new_session(make):
+    world = make(claude_session="old").begin().greet("claude-code")
+    assert world.now_result("whoami")["session"] == "old"
+    waiting = world.call("recv", wait_seconds=50)
+    told = world.result(world.call("whoami", bound(world, "t1", "new")))
+    assert told["session"] == "new"
+    assert world.result(waiting) == NOTHING
+    assert [each["attachment"] for each in world.asked("release")] == ["1.1"]
+    assert world.now_result("whoami")["session"] == "new"
+
+
+def test_a_binding_alone_moves_nothing(make):
+    world = make(claude_session="old").begin().greet("claude-code")
+    waiting = world.call("recv", wait_seconds=50)
+    bound(world, "t1", "new")
+    assert world.result(waiting) is None
+    assert world.asked("release") == []
+
+
+def test_a_hook_is_answered_although_no_daemon_runs(make):
+    world = make()
+    world.running = False
+    world.silent_start = True
+    world.begin().greet("claude-code")
+    bound(world, "t1", "S")
+
+
+def test_a_new_root_gives_back_what_the_old_one_and_its_children_have_handed_off(make):
+    world = make(claude_session="S").begin().greet("claude-code")
+    world.answers["delivered"] = None
+    child = bound(world, "t1", "S", agent_id="a7")
+    world.call("whoami", child)
+    world.deliver("one", attachment="1.2")
+    world.call("recv", child)
+    world.call("whoami", bound(world, "t2", "T"))
+    methods = [method for method, _ in world.requests if method in ("delivered", "release")]
+    assert methods == ["delivered", "release", "release"]
+
+
 # sending
 
 

@@ -64,6 +64,94 @@ def test_a_call_without_a_binding_belongs_to_the_last_bound_root():
     assert who.caller("codex-mcp-client", {}, NOW).key == SessionKey("codex", "r")
 
 
+@pytest.mark.parametrize("root", [None, "c"])
+def test_a_subagent_that_names_its_parent_alone_is_its_parents(root):
+    turn = {"subagent_kind": "review", "parent_thread_id": "p", "thread_source": "subagent"}
+    meta = {"threadId": "c", "x-codex-turn-metadata": turn}
+    if root is not None:
+        meta["sessionId"] = root
+    caller = identity().caller("codex-mcp-client", meta, NOW)
+    assert caller == Caller(SessionKey("codex", "p", "c"), "review")
+
+
+def test_a_subagents_subagent_belongs_to_the_same_root():
+    meta = codex("c2", "r", parent_thread_id="c1", subagent_kind="review")
+    assert identity().caller("codex-mcp-client", meta, NOW).key == SessionKey("codex", "r", "c2")
+
+
+def test_a_forked_thread_is_a_root_of_its_own():
+    meta = codex("f", "f", parent_thread_id="r", thread_source="user")
+    assert identity().caller("codex-mcp-client", meta, NOW).key == SessionKey("codex", "f")
+
+
+# bound by a hook
+
+
+def bind(who: Identity, tool_use: str, session: str = "S", **more: str) -> None:
+    who.bind({"session_id": session, "tool_use_id": tool_use} | more, NOW)
+
+
+def claude(who: Identity, tool_use: str | None = None, now: float = NOW) -> Caller:
+    meta = {} if tool_use is None else {"claudecode/toolUseId": tool_use}
+    return who.caller("claude-code", meta, now)
+
+
+def test_a_bound_call_belongs_to_who_the_hook_named_and_not_to_the_environment():
+    who = identity(claude_session="stale")
+    bind(who, "t1")
+    bind(who, "t2", agent_id="a7", agent_type="general-purpose")
+    child = Caller(SessionKey("claude-code", "S", "a7"), "general-purpose")
+    assert claude(who, "t2") == child
+    assert claude(who, "t1").key == SessionKey("claude-code", "S")
+    assert claude(who, "t2") == child
+
+
+@pytest.mark.parametrize("tool_use", [None, "unknown"])
+def test_a_call_without_a_binding_belongs_to_the_last_bound_root_and_never_to_a_child(tool_use):
+    who = identity(claude_session="stale")
+    assert claude(who, tool_use).key.native == "stale"
+    bind(who, "t1", "before the clear")
+    bind(who, "t2", "after the clear", agent_id="a7")
+    assert claude(who, tool_use).key == SessionKey("claude-code", "after the clear")
+
+
+def test_the_last_bound_root_is_the_one_of_the_last_call_too():
+    who = identity()
+    bind(who, "t1", "one")
+    bind(who, "t2", "two")
+    claude(who, "t1")
+    assert claude(who).key.native == "one"
+
+
+def test_what_a_hook_could_not_fill_in_is_nothing():
+    who = identity()
+    bind(who, "t1", agent_id="", agent_type="")
+    bind(who, "t2", agent_id="${agent_id}", agent_type="${agent_type}")
+    assert claude(who, "t1") == claude(who, "t2") == Caller(SessionKey("claude-code", "S"))
+
+
+def test_a_bound_call_of_a_given_root_may_show_a_subagent_of_it():
+    who = identity(application="x", session="P")
+    bind(who, "t1", agent_id="a7", agent_type="review")
+    bind(who, "t2")
+    assert claude(who, "t1") == Caller(SessionKey("x", "P", "a7"), "review")
+    assert claude(who, "t2").key == SessionKey("x", "P")
+
+
+def test_a_hook_that_comes_before_any_name_is_joined_with_the_client_that_calls():
+    who = identity()
+    bind(who, "t1")
+    assert claude(who, "t1").key == SessionKey("claude-code", "S")
+
+
+@pytest.mark.parametrize("name", ["x" * 129, "a\nb"])
+def test_what_a_hook_names_must_be_names(name):
+    with pytest.raises(InvalidArgument):
+        bind(identity(), "t", name)
+    with pytest.raises(InvalidArgument):
+        bind(identity(), "t", agent_id=name)
+
+
 def test_codex_is_not_expected_before_it_calls():
     assert identity().expect("codex-mcp-client") is None
     assert identity().expect("claude-code") is not None
