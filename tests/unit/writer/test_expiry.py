@@ -91,16 +91,26 @@ def test_a_resumed_session_hears_of_what_ran_out_and_nothing_restarts(world: Wor
     assert again.expired == resumed.expired
 
 
-def test_attaching_again_renews_nothing(world: World) -> None:
+def test_an_adapter_that_comes_back_by_itself_renews_nothing(world: World) -> None:
     sam = world.register(channels=["x"])
     for _ in range(3):
         world.time += 20 * HOUR
         world.ask(Release(world.ref(), sam.attachment))
-        sam = world.register()
+        sam = world.register(again=True)
         assert len(sam.subscriptions) == 1
     world.time += 12 * HOUR
     world.ask(Release(world.ref(), sam.attachment))
     assert [marker.channel for marker in world.register().expired] == ["x"]
+
+
+def test_a_resumed_session_lives_on(world: World) -> None:
+    sam = world.register(channels=["x"])
+    for _ in range(3):
+        world.time += 71 * HOUR
+        world.ask(Release(world.ref(), sam.attachment))
+        sam = world.register()
+        assert not sam.expired
+        assert len(sam.subscriptions) == 1
 
 
 def test_a_marker_goes_when_it_is_reported(world: World) -> None:
