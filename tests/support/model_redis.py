@@ -88,7 +88,7 @@ class ModelRedis:
 
     def is_saved(self) -> bool:
         """Whether the last snapshot holds everything."""
-        return self._saved == (self.hashes, self.streams, self._tops)
+        return self._saved == (self.hashes, self.streams, self._tops, self.has_index)
 
     def forget_snapshot(self) -> None:
         """The next restart begins with nothing."""
