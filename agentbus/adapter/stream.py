@@ -33,7 +33,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Mapping
-from typing import Literal, NamedTuple
+from typing import Literal
 
 import msgspec
 
@@ -43,12 +43,17 @@ State = Literal["buffered", "writing", "handed"]
 Farewell = Literal["none", "pending", "owed", "said", "told"]
 
 
-class Told(NamedTuple):
-    """Of how many messages the agent knows by what was handed off at a place: itself, if there was
-    a message, and those shown as lost before it."""
+class Told(msgspec.Struct, frozen=True):
+    """Of how many messages the agent knows by what was handed off at a place: `itself`, if there
+    was one, and those shown as `lost` before it."""
 
     itself: int = 0
     lost: int = 0
+
+    @property
+    def messages(self) -> int:
+        """Of both kinds."""
+        return self.itself + self.lost
 
 
 class Entry(msgspec.Struct, eq=False):
@@ -122,7 +127,7 @@ class Stream(msgspec.Struct, eq=False):
         """The agent has seen it."""
         entry.state = "handed"
         before, new = self.told.get(entry.seq, Told()), entry.told
-        if any(new):
+        if new.messages:
             self.told[entry.seq] = Told(before.itself | new.itself, before.lost + new.lost)
 
     def count(self, entry: Entry) -> None:
@@ -138,7 +143,7 @@ class Stream(msgspec.Struct, eq=False):
             if each.state == "writing" and each is not entry and each.seq in within
         }
         here = self.told.get(entry.seq, Told()).lost
-        left = gap.lost - sum(map(sum, known.values())) - here
+        left = gap.lost - sum(each.messages for each in known.values()) - here
         if left <= 0:
             return None
         after = max([gap.after_seq, *known])
