@@ -11,7 +11,7 @@ from tests.support.simulation.writer import Writer
 if TYPE_CHECKING:
     from tests.support.simulation.world import World
 
-CHILDREN: Final = ("writer", "projector", "gateway")
+CHILDREN: Final = ("writer", "projector", "gateway", "indexer")
 PROCESSES: Final = (*CHILDREN, "redis", "supervisor")
 MOST_AGENTS: Final = 8
 LONG: Final = 0.1

@@ -21,7 +21,7 @@ from agentbus.wire.links import (
     WriterToGateway,
 )
 from agentbus.wire.rpc import MAX_LINE
-from tests.support.simulation.children import Broken, Child
+from tests.support.simulation.children import Broken, Child, check_note
 from tests.support.simulation.disk import Disk
 from tests.support.simulation.pipes import End
 from tests.support.simulation.redis import Place
@@ -110,6 +110,8 @@ class Gateway:
                 self._child.call_soon(lambda: self._child.happened(Measured(ref, {})))
             case ev.Serving():
                 self._child.ready()
+            case ev.Note(action, fields):
+                check_note("warn", action, fields)
             case ev.Broke(method, error):
                 raise Broken(f"{method} broke") from error
             case _:

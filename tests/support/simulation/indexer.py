@@ -38,8 +38,8 @@ class Indexer:
     def perform(self, effect: Any) -> None:
         """Searches."""
         match effect:
-            case Search(ask):
-                self._child.call_soon(lambda: self._search(ask))
+            case Search(number, ask):
+                self._child.call_soon(lambda: self._search(number, ask))
             case Cancel():
                 pass  # it is over before this is read
             case Renew():
@@ -49,8 +49,8 @@ class Indexer:
             case _:
                 raise TypeError(type(effect))
 
-    def _search(self, ask: SearchAsk) -> None:
-        self._child.happened(self._searcher.run(ask, lambda: False))
+    def _search(self, number: int, ask: SearchAsk) -> None:
+        self._child.happened(self._searcher.run(number, ask, lambda: False))
 
     def close(self) -> None:
         """As it is when it dies."""

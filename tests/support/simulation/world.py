@@ -65,7 +65,7 @@ class World:
 
     def close(self) -> None:
         """Gives up the files."""
-        for name in ("supervisor", "writer", "projector", "gateway"):
+        for name in ("supervisor", "writer", "projector", "gateway", "indexer"):
             process = self.machine.find(name)
             if process is not None:
                 process.kill()
