@@ -108,6 +108,8 @@ def _inner_shapes() -> list[type[msgspec.Struct]]:
 
 
 def _structs(hint: Any) -> list[type[msgspec.Struct]]:
+    """A struct before those of its own members."""
     if isinstance(hint, type) and issubclass(hint, msgspec.Struct):
-        return [hint]
+        members = typing.get_type_hints(hint).values()
+        return [hint, *(shape for member in members for shape in _structs(member))]
     return [shape for argument in typing.get_args(hint) for shape in _structs(argument)]
