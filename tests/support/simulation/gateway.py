@@ -88,7 +88,7 @@ class Gateway:
             end.close()
             self._child.happened(Disconnected(identity))
 
-    def perform(self, effect: Any) -> None:
+    def perform(self, effect: Any) -> None:  # noqa: C901 - one flat match
         """Lines, reads, and the news that it serves."""
         match effect:
             case ev.SendLine(identity, line) | ev.SendIfRead(identity, line):
