@@ -259,7 +259,8 @@ class Core:
         self._durable = state.commit_id
         self._fault("committed")
         self._tidy.changed(now)
-        self._retention.tombstoned(work.rows.replaced)
+        rows = work.rows
+        self._retention.committed(rows.logical_bytes, rows.live_bytes, rows.replaced)
         if room.refused:
             self._retention.warn(now)
         return self._tell(work, outcomes)

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
 from agentbus.model.message import Message
-from agentbus.store.write.rows import Advance, MessageRow, ReceiptRow, Revision, Rows
+from agentbus.store.write.rows import (
+    ROW_BYTES,
+    Advance,
+    MessageRow,
+    ReceiptRow,
+    Revision,
+    Rows,
+    text_bytes,
+)
 from agentbus.wire.links import Append, RowInserted, Tombstoned
 from agentbus.writer.state import Channel, State
 
@@ -24,6 +32,9 @@ class NewRows:
         self.tombstones: list[Tombstoned] = []
         self.replaced: list[Revision] = []
         """What the tombstones were."""
+        self.logical_bytes = 0
+        self.live_bytes = 0
+        """By how much the database has grown: in all, and by envelopes that are not tombstoned."""
         self.receipts: dict[str, ReceiptRow] = {}
         """By operation id: those found, and those added."""
         self._inserted: list[RowInserted] = []
@@ -36,6 +47,7 @@ class NewRows:
         self._created = 0
         self._revised = 0
         self._deleted = 0
+        self._logical = 0
         self._live = 0
 
     @property
@@ -101,12 +113,19 @@ class NewRows:
                 envelope,
             )
         )
-        self._live += len(envelope)
+        size = len(envelope)
+        self._live += size
+        self._logical += size + 2 * (ROW_BYTES + text_bytes(message_id))
+        if thread is not message_id:
+            self._logical += text_bytes(thread)
+        if operation.payload.reply_to is not None:
+            self._logical += text_bytes(operation.payload.reply_to)
         row = RowInserted(channel.id, seq, session, envelope, memory_id, revision, number)
         if memory_id is None:
             self._inserted.append(row)
         else:
             self._created += 1
+            self._logical += 2 * text_bytes(memory_id)
             self._memories[memory_id] = row
             self._current[memory_id] = Revision(number, channel.id, seq, session, 1, envelope)
 
@@ -140,6 +159,9 @@ class NewRows:
             )
         )
         self._live += len(envelope)
+        self._logical += ROW_BYTES + len(envelope) + text_bytes(operation_id)
+        self._logical += text_bytes(message.thread) + text_bytes(message.reply_to)
+        self._logical += text_bytes(memory_id)
         self._revised += 1
         self._memories[memory_id] = RowInserted(*at, envelope, memory_id, revision, number)
         self._current[memory_id] = Revision(number, *at, revision, envelope)
@@ -194,6 +216,7 @@ class NewRows:
         )
         self.receipts[operation_id] = receipt
         self._receipts.append(receipt)
+        self._logical += ROW_BYTES + text_bytes(operation_id) + text_bytes(memory_id)
         return number
 
     def flush(self) -> None:
@@ -210,12 +233,15 @@ class NewRows:
             memories=self._created - self._deleted,
             tombstones=self._revised + self._deleted,
             receipts=len(self._receipts),
+            logical_bytes=self._logical,
             live_bytes=self._live,
         )
         channels = state.channels_by_id
         tops = [(channels[grown].last_seq, grown, before) for grown, before in self._grown.items()]
         self._rows.append(self._messages, self._receipts, tops, advance)
         self._messages, self._receipts = [], []
-        self._created = self._revised = self._deleted = self._live = 0
+        self.logical_bytes += self._logical
+        self.live_bytes += self._live
+        self._created = self._revised = self._deleted = self._logical = self._live = 0
         self._written = state.last_id
         self._grown.clear()

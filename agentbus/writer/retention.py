@@ -84,6 +84,7 @@ class Retention:
         self._lives: dict[int, int] = {}
         self._not_before = 0.0
         self._warned_at: float | None = None
+        self._known: Stored | None = None
         self._waiting: list[Effect] = []
         self._next_sweep: float | None = None
 
@@ -100,8 +101,10 @@ class Retention:
         if live is not None:
             self._capacity.measured(measured.dataset_bytes, live)
 
-    def tombstoned(self, replaced: Sequence[Revision]) -> None:
-        """These are not current any more."""
+    def committed(self, logical: int, live: int, replaced: Sequence[Revision]) -> None:
+        """A batch is in the database, which has grown by so much; these revisions were replaced."""
+        if self._known is not None:
+            self._known = Stored(self._known.logical + logical, self._known.live + live)
         if self._accounting is not None:
             for revision in replaced:
                 self._accounting.message_tombstoned(revision.id, len(revision.envelope))
@@ -117,6 +120,7 @@ class Retention:
         while size > self._capacity.room(self._stored()):
             self._cleaning = True
             evicted, more = self._evict(None, now)
+            self._known = None
             self._waiting += evicted
             if not more:
                 break
@@ -165,6 +169,12 @@ class Retention:
     # ---- chunks
 
     def _chunk(self, now: Instant) -> list[Effect]:
+        try:
+            return self._next_chunk(now)
+        finally:
+            self._known = None
+
+    def _next_chunk(self, now: Instant) -> list[Effect]:
         if self._cleaning and self._capacity.above_target(self._stored()):
             effects, self._cleaning = self._evict(None, now)
             return effects
@@ -248,13 +258,16 @@ class Retention:
         self._round += 1
         while len(self._lives) >= MEASURES_KEPT:
             del self._lives[next(iter(self._lives))]
+        self._known = None
         self._lives[self._round] = self._stored().live
         return self._round
 
     # ---- how full
 
     def _stored(self) -> Stored:
-        return Stored(*self._store.evictions.stored())
+        if self._known is None:
+            self._known = Stored(*self._store.evictions.stored())
+        return self._known
 
     def _why(self, stored: Stored) -> str:
         name, used, limit = self._capacity.fullest(stored)

@@ -14,30 +14,29 @@ from agentbus.errors import InternalError
 from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
 from agentbus.sqlite import Connection
 
+ROW_BYTES: Final = 64
+
 MESSAGE_BYTES: Final = """
     64 + length(envelope) + length(CAST(message_id AS BLOB))
     + ifnull(length(CAST(thread AS BLOB)), 0) + ifnull(length(CAST(reply_to AS BLOB)), 0)
     + ifnull(length(CAST(memory_id AS BLOB)), 0)
 """
-"""Logical size of a message row: its texts, and 64 bytes for its numbers."""
+"""Logical size of a message row: its texts, and `ROW_BYTES` for its numbers."""
 
 RECEIPT_BYTES: Final = """
     64 + length(CAST(operation_id AS BLOB)) + ifnull(length(CAST(memory_id AS BLOB)), 0)
 """
 """Logical size of a receipt."""
 
-ADVANCE_META: Final = f"""
+ADVANCE_META: Final = """
     UPDATE meta SET
         last_id = :last_id, commit_id = :commit_id, sent_at = :sent_at,
         messages = messages + :messages, memories = memories + :memories,
         tombstones = tombstones + :tombstones, receipts = receipts + :receipts,
-        logical_bytes = logical_bytes
-            + ifnull((SELECT sum({MESSAGE_BYTES}) FROM messages WHERE id > last_id), 0)
-            + ifnull((SELECT sum({RECEIPT_BYTES}) FROM receipts WHERE id > last_id), 0),
-        live_bytes = live_bytes + :live_bytes
+        logical_bytes = logical_bytes + :logical_bytes, live_bytes = live_bytes + :live_bytes
     WHERE id = 1
-"""  # noqa: S608 - constants only
-"""Counts what a commit has inserted and tombstoned; rows above `last_id` are new."""
+"""
+"""Counts what a commit has inserted and tombstoned."""
 
 ADVANCE_CHANNEL: Final = "UPDATE channels SET last_seq = ? WHERE id = ? AND last_seq = ?"
 """Positions up to here are given out, if they were up to there: none is given out twice."""
@@ -102,6 +101,7 @@ class Advance(msgspec.Struct, frozen=True):
     memories: int
     tombstones: int
     receipts: int
+    logical_bytes: int
     live_bytes: int
 
 
@@ -114,6 +114,13 @@ class Revision(msgspec.Struct, frozen=True):
     session_id: SessionId
     number: int
     envelope: bytes
+
+
+def text_bytes(text: str | None) -> int:
+    """What a text adds to the logical size of its row."""
+    if text is None:
+        return 0
+    return len(text) if text.isascii() else len(text.encode())
 
 
 MessageRow = tuple[
