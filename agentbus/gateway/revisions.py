@@ -31,7 +31,7 @@ class Revisions:
         """A memory was edited or deleted; whether that is news."""
         place = (change.channel_id, change.seq)
         known = self._changes.get(place)
-        if change.commit_id <= visible or (known and known.commit_id >= change.commit_id):
+        if change.commit_id <= visible or (known and not _follows(change, known)):
             return False
         self.newest = max(self.newest, change.commit_id)
         self._changes.pop(place, None)
@@ -74,3 +74,12 @@ class Revisions:
         if change.envelope is None:
             return None
         return Found(entry.seq, entry.session_id, change.envelope)
+
+
+def _follows(change: MemoryChanged, known: MemoryChanged) -> bool:
+    """Whether it is the later one; a commit may hold several changes of a memory."""
+    return _order(change) > _order(known)
+
+
+def _order(change: MemoryChanged) -> tuple[CommitId, int, bool]:
+    return change.commit_id, change.revision, change.envelope is None

@@ -67,16 +67,28 @@ def _begin(work: Work, operation: MemoryEdit | MemoryDelete) -> tuple[Attached, 
 def _again(
     work: Work, attached: Attached, operation: MemoryEdit | MemoryDelete, receipt: ReceiptRow
 ) -> Mutated:
-    """The original's answer. Its gateway may have died before it told anybody of the change."""
+    """The original's answer. The change may have been told to a gateway or writer that died."""
     answer = receipts.told(operation.ref, receipt)
     assert isinstance(answer, Mutated)
-    current = work.rows.current(answer.memory_id)
-    if current is not None and current.number == answer.revision:
-        _tell(work, attached, answer.memory_id, current, current.number, current.envelope)
-    elif answer.revision is None:
-        ended = Revision(0, receipt[4], receipt[5], attached.session.id, 0, b"")
-        _tell(work, attached, answer.memory_id, ended, answer.replaced_revision, None)
+    if all(change.memory_id != answer.memory_id for change in work.changed):
+        _tell_again(work, attached, answer, receipt)
     return answer
+
+
+def _tell_again(work: Work, attached: Attached, answer: Mutated, receipt: ReceiptRow) -> None:
+    """Unless the memory was changed once more: then that was told, or will be."""
+    memory_id, session = answer.memory_id, attached.session.id
+    current = work.rows.current(memory_id)
+    if current is not None and current.number == answer.revision:
+        envelope: bytes | None = current.envelope
+    elif answer.revision is None:
+        envelope = None
+    else:
+        return
+    number = answer.revision or answer.replaced_revision
+    work.changed.append(
+        MemoryChanged(receipt[4], memory_id, receipt[5], number, session, work.previous, envelope)
+    )
 
 
 def _current(work: Work, memory_id: str) -> Revision:

@@ -78,3 +78,17 @@ def test_reads_begun_before_it_was_visible_are_corrected_all_the_same() -> None:
     assert contents(revisions, 1) == [b"new"]
     revisions.read(18)
     assert contents(revisions, 1) == [b"old"]
+
+
+def test_of_several_changes_in_one_commit_the_last_counts() -> None:
+    revisions = Revisions()
+    first = MemoryChanged(CHANNEL, "m", Seq(1), 2, SessionId(1), CommitId(4), b"second")
+    then = MemoryChanged(CHANNEL, "m", Seq(1), 3, SessionId(1), CommitId(4), b"third")
+    last = MemoryChanged(CHANNEL, "m", Seq(1), 3, SessionId(1), CommitId(4), None)
+    assert revisions.changed(first, CommitId(3))
+    assert revisions.changed(then, CommitId(3))
+    assert contents(revisions, 1) == [b"third"]
+    assert not revisions.changed(first, CommitId(3))
+    assert revisions.changed(last, CommitId(3))
+    assert not revisions.changed(last, CommitId(3))
+    assert contents(revisions, 1) == []

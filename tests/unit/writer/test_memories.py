@@ -238,6 +238,7 @@ def test_a_retry_gets_the_original_answer_and_changes_nothing(world: World, dies
     told = world.take(MemoryChanged)
     assert [(change.memory_id, change.revision) for change in told] == [(memory, 2), (other, 1)]
     assert [change.envelope is None for change in told] == [False, True]
+    assert {change.commit_id for change in told} == {3}, "one that is there"
 
 
 def test_a_retry_of_what_was_replaced_since_tells_no_old_revision(world: World) -> None:
