@@ -105,6 +105,9 @@ def test_what_the_hook_says(bus: Daemon, content: str, code: str, reason: str | 
 def test_a_directory_that_is_off(place: Place) -> None:
     with Adapter(place(discovery_enabled=False).environment) as adapter:
         assert refused(adapter, "discover").code == "discovery_disabled"
+        adapter.call("send", channel="general", content="who am I?")
+        [message] = adapter.call("history", channel="general")["messages"]
+        assert message["sender"] == adapter.call("whoami")["display_name"]
 
 
 def test_a_rate_used_up(place: Place) -> None:
