@@ -130,11 +130,12 @@ MESSAGES: Final = """
 """
 
 MESSAGES_BY_POSITION: Final = """
-    CREATE UNIQUE INDEX messages_by_position ON messages (channel_id, seq, session_id)
-    WHERE tombstone = 0
+    CREATE UNIQUE INDEX messages_by_position
+    ON messages (channel_id, seq, session_id, tombstone) WHERE tombstone = 0
 """
-# With the session, so that own messages are counted without looking at rows. That a position is
-# given out once is kept by `channels.last_seq`, which only moves on from where it is known to be.
+# With the session (and the tombstone, for SQLite to see that it needs no row), so that own messages
+# are counted from the index alone. That a position is given out once is kept by
+# `channels.last_seq`, which only moves on from where it is known to be.
 
 MESSAGES_BY_COMMIT: Final = """
     CREATE INDEX messages_by_commit ON messages (commit_id)

@@ -26,6 +26,9 @@ from agentbus.wire.links import (
     Append,
     Committed,
     Failing,
+    MemoryChanged,
+    MemoryDelete,
+    MemoryEdit,
     Outcomes,
     Ping,
     Pong,
@@ -117,6 +120,39 @@ def test_killed_with_answers_unread_a_resend_gets_the_original_facts(
         )
         counted = connection.execute("SELECT messages, receipts, last_id FROM meta").fetchone()
         assert counted == (400, 400, 400)
+
+
+def test_killed_between_an_edit_and_its_answer_the_change_is_told_again(
+    launch: Launch, paths: Paths
+) -> None:
+    first = launch()
+    first.greet()
+    register(first)
+    payload = Payload("roses are red")
+    sender, mark = AttachmentId("1.1"), fingerprint("memory", payload)
+    first.gateway.send(Append(1, sender, "memory", "m1", mark, payload))
+    (made,) = answers(first, 1)
+    edits = [
+        MemoryEdit(n, sender, made.memory_id, f"e{n}", b"%d" % n, f"revision {n}")
+        for n in range(2, 40)
+    ]
+    first.gateway.send(*edits, MemoryDelete(40, sender, made.memory_id, "d", b"d"))
+    first.projector.receive(Committed)
+    first.kill()
+    second = launch()
+    second.greet(incarnation=1)
+    second.gateway.send(*edits, MemoryDelete(40, sender, made.memory_id, "d", b"d"))
+    changed = second.gateway.receive(MemoryChanged)
+    while changed.envelope is not None:
+        changed = second.gateway.receive(MemoryChanged)
+    assert (changed.memory_id, changed.revision) == (made.memory_id, 39)
+    with closing(sqlite3.connect(paths.database)) as connection:
+        found = connection.execute(
+            "SELECT count(*), max(revision), sum(tombstone), max(seq) FROM messages"
+        ).fetchone()
+        assert found == (39, 39, 39, 1)
+        counted = connection.execute("SELECT memories, tombstones, receipts FROM meta").fetchone()
+        assert counted == (0, 39, 40)
 
 
 def test_another_programs_write_lock_is_waited_out_while_pings_are_answered(

@@ -13,6 +13,7 @@ from agentbus.model.names import (
     base_name,
     check_name,
     free_name,
+    one_line,
     pick_name,
 )
 
@@ -100,3 +101,19 @@ def test_the_lowest_free_number_is_taken() -> None:
 def test_a_long_name_makes_room_for_its_number() -> None:
     base = "x" * NAME_BYTES
     check_name(free_name(base, {base}.__contains__), "display name")
+
+
+@given(text=st.text(max_size=300))
+def test_anything_can_be_made_one_line(text: str) -> None:
+    line = one_line(text)
+    if line:
+        check_name(line, "hint")
+    assert one_line(line) == line
+    assert line == line.strip()
+
+
+def test_a_name_cannot_turn_what_follows_it() -> None:
+    for character in "\u202e\u2066":
+        with pytest.raises(InvalidArgument):
+            check_name(f"Sam{character}", "agent")
+    check_name("\u05e9\u05dc\u05d5\u05dd", "agent")
