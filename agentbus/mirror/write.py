@@ -53,14 +53,20 @@ def recalled(reply: Reply) -> Mark | None:
 class Changes(msgspec.Struct, frozen=True):
     """What one transaction does to streams and contents, beside moving the mark.
 
-    `added` are new entries in the order of each stream, `edited` memories that have entries;
-    `deleted` memories and what is below the `boundaries` have none afterwards.
+    `messages` and `created` memories are new entries in the order of each stream; `edited` memories
+    have entries; `deleted` ones, and what is below the `boundaries`, have none afterwards.
     """
 
-    added: list[RowInserted]
+    messages: list[RowInserted]
+    created: Sequence[RowInserted] = ()
     edited: Sequence[RowInserted] = ()
     deleted: Sequence[Tombstoned] = ()
     boundaries: Sequence[Boundary] = ()
+
+    @property
+    def entries(self) -> list[RowInserted]:
+        """All that is new in the streams."""
+        return [*self.messages, *self.created]
 
     @property
     def only_adds(self) -> bool:
@@ -85,36 +91,19 @@ def batch(
             session,
             b"%d" % row.session_id,
         )
-        if row.memory_id is None
-        else _refer(row, row.memory_id)
-        for row in changes.added
+        for row in changes.messages
     ]
-    commands += [_fill(row) for row in changes.added if row.memory_id is not None]
-    if not changes.only_adds:
+    if changes.created or not changes.only_adds:
         commands += _change(changes)
     commands += documents
     commands += [_move(before, after), (b"EXEC",)]
     return commands
 
 
-def _refer(row: RowInserted, memory_id: str) -> Command:
-    return (
-        b"XADD",
-        keys.stream(row.channel_id),
-        keys.entry_id(row.seq),
-        keys.MEMORY,
-        memory_id.encode(),
-        keys.SESSION,
-        b"%d" % row.session_id,
-    )
-
-
-def _fill(row: RowInserted) -> Command:
-    assert row.memory_id is not None
-    return (b"HSET", keys.contents(row.channel_id), row.memory_id.encode(), row.envelope)
-
-
 def _change(changes: Changes) -> Iterator[Command]:
+    for row in changes.created:
+        yield _refer(row)
+        yield _fill(row)
     for row in changes.edited:
         yield _fill(row)
     for gone in changes.deleted:
@@ -123,6 +112,27 @@ def _change(changes: Changes) -> Iterator[Command]:
     for boundary in changes.boundaries:
         oldest = keys.entry_id(boundary.oldest)
         yield (b"XTRIM", keys.stream(boundary.channel_id), b"MINID", b"=", oldest)
+
+
+def _refer(row: RowInserted) -> Command:
+    return (
+        b"XADD",
+        keys.stream(row.channel_id),
+        keys.entry_id(row.seq),
+        keys.MEMORY,
+        _name(row),
+        keys.SESSION,
+        b"%d" % row.session_id,
+    )
+
+
+def _fill(row: RowInserted) -> Command:
+    return (b"HSET", keys.contents(row.channel_id), _name(row), row.envelope)
+
+
+def _name(row: RowInserted) -> bytes:
+    assert row.memory_id is not None
+    return row.memory_id.encode()
 
 
 def _move(before: Mark, after: Mark) -> Command:

@@ -81,10 +81,8 @@ class Index:
 
     def documents(self, changes: Changes) -> list[Command]:
         """What puts them in step with these changes."""
-        if not self.is_there:
-            return []
         commands: list[Command] = []
-        for row in (*changes.added, *changes.edited):
+        for row in (*changes.entries, *changes.edited):
             commands += self._put(row)
         return commands + [write.remove((each.channel_id, each.seq)) for each in changes.deleted]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from agentbus.mirror.write import Mark
 from agentbus.model.ids import CommitId
-from agentbus.projector.backlog import Backlog, Eviction, Merged
+from agentbus.projector.backlog import Backlog, Eviction
 from agentbus.projector.recover import Step
 from agentbus.projector.tops import Tops
 from agentbus.projector.trimming import Trimming
@@ -21,12 +21,11 @@ class Live:
         self._tops = tops
         self._backlog = Backlog()
         self._held: Eviction | None = None
-        self._trims: Iterator[Step] = iter(())
+        self._trims: Iterator[Step] | None = None
 
     def start(self, commit_id: CommitId) -> None:
         """Redis is at this commit, and what was told before does not matter any more."""
-        self._held = None
-        self._trims = iter(())
+        self._held = self._trims = None
         self._backlog.start(commit_id, self._tops.heads())
 
     def committed(self, committed: Committed) -> bool:
@@ -40,19 +39,16 @@ class Live:
     def next(self, mark: Mark, *, idle: bool) -> Step | None:
         """What follows on this mark. Evictions wait until nothing is in flight (`idle`): only then
         is it known what there is."""
-        step = next(self._trims, None)
-        while step is None:
+        while True:
+            step = None if self._trims is None else next(self._trims, None)
+            if step is not None:
+                return step
             waiting = self._held or self._backlog.merge()
-            self._held = None
+            if waiting is None:
+                return None
             if not isinstance(waiting, Eviction):
-                return _step(waiting, mark)
+                return Step(waiting.changes, mark.at(waiting.commit_id))
+            self._held = None if idle else waiting
             if not idle:
-                self._held = waiting
                 return None
             self._trims = self._trimming.steps(waiting.boundaries, mark, waiting.asked)
-            step = next(self._trims, None)
-        return step
-
-
-def _step(merged: Merged | None, mark: Mark) -> Step | None:
-    return None if merged is None else Step(merged.changes, mark.at(merged.commit_id))

@@ -10,6 +10,9 @@ from agentbus.wire.links import RowInserted, Tombstoned
 IsNew = Callable[[RowInserted], bool]
 """Whether the row's memory has no entry yet; asked once for each row, in order."""
 
+Newest = dict[str | None, RowInserted]
+"""Rows by memory."""
+
 
 def net(rows: list[RowInserted], tombstones: Sequence[Tombstoned], is_new: IsNew) -> Changes:
     """The rows of whole commits and what they tombstoned, as one change.
@@ -17,24 +20,34 @@ def net(rows: list[RowInserted], tombstones: Sequence[Tombstoned], is_new: IsNew
     A memory that was created and deleted leaves no trace, one that was created and edited is
     created with its newest content. Tombstones of revisions that have a successor mean nothing.
     """
-    newest = {row.memory_id: row for row in rows if row.memory_id is not None}
-    if not newest and not tombstones:
+    memories = [row for row in rows if row.memory_id is not None]
+    if not memories and not tombstones:
         return Changes(rows)
+    newest = {row.memory_id: row for row in memories}
     gone = {each.memory_id: each for each in tombstones if _is_last(each, newest)}
-    added: list[RowInserted] = []
-    created: set[str] = set()
-    for row in rows:
-        if row.memory_id is None:
-            added.append(row)
-        elif row.memory_id not in created and is_new(row):
-            created.add(row.memory_id)
-            if row.memory_id not in gone:
-                added.append(newest[row.memory_id])
-    edited = [row for name, row in newest.items() if name not in created and name not in gone]
-    deleted = [each for name, each in gone.items() if name not in created]
-    return Changes(added, edited, deleted)
+    created = _created(memories, newest, is_new)
+    return Changes(
+        [row for row in rows if row.memory_id is None],
+        [row for name, row in created.items() if name not in gone],
+        [row for name, row in newest.items() if name not in created and name not in gone],
+        [each for name, each in gone.items() if name not in created],
+    )
 
 
-def _is_last(tombstone: Tombstoned, newest: dict[str, RowInserted]) -> bool:
+def _created(memories: list[RowInserted], newest: Newest, is_new: IsNew) -> Newest:
+    """In the order of their creations."""
+    created: Newest = {}
+    for row in memories:
+        if row.memory_id not in created and is_new(row):
+            created[row.memory_id] = newest[row.memory_id]
+    return created
+
+
+def entries(rows: list[RowInserted]) -> Changes:
+    """These rows as entries that are not there yet, each of a memory its only one."""
+    return net(rows, (), lambda _: True)
+
+
+def _is_last(tombstone: Tombstoned, newest: Newest) -> bool:
     row = newest.get(tombstone.memory_id)
     return row is None or (row.revision or 0) <= tombstone.revision

@@ -317,7 +317,9 @@ class Pipeline:
             if alone and self._in_flight:
                 self._held = step
                 return
-            documents = [*step.removals, *self._index.documents(step.changes)]
+            documents = step.removals
+            if self._index.is_there:
+                documents = [*documents, *self._index.documents(step.changes)]
             commands = write.batch(self._mark, step.after, step.changes, documents)
             self._ask(commands, Write(self._mark, step))
             self._mark, self._alone = step.after, alone
@@ -329,8 +331,8 @@ class Pipeline:
         )
 
     def _next_step(self, mark: Mark) -> Step | None:
-        held, self._held = self._held, None
-        if held is not None:
+        if self._held is not None:
+            held, self._held = self._held, None
             return held
         if self._steps is not None:
             return next(self._steps, None)

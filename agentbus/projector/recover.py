@@ -19,7 +19,7 @@ from agentbus.mirror.survey import Survey
 from agentbus.mirror.write import Changes, Mark
 from agentbus.model.channel import ChannelInfo
 from agentbus.model.ids import ChannelId, CommitId, Seq
-from agentbus.projector.memories import net
+from agentbus.projector.memories import entries, net
 from agentbus.projector.ports import Source
 from agentbus.store.read import Head
 from agentbus.wire.links import ChannelTop, Evicted, RowInserted
@@ -139,7 +139,7 @@ def rebuild(source: Source, mark: Mark, up_to: CommitId) -> Iterator[Step]:
     """From nothing to the mark, which is at commit `up_to`, by channel and position; only the last
     step names a commit."""
     for number, rows in enumerate(_by_channel(source, up_to), start=1):
-        yield Step(Changes(rows), mark.rebuilding(number))
+        yield Step(entries(rows), mark.rebuilding(number))
     yield Step(Changes([]), mark)
 
 

@@ -14,6 +14,7 @@ from agentbus.wire.links import (
     Applied,
     Projection,
     Readiness,
+    RowInserted,
     Trimmed,
     Visible,
     VisibleMessage,
@@ -125,8 +126,14 @@ class Standing:
         self.applied = commit_id
         if self.state in LIVE:
             messages = [
-                VisibleMessage(row.channel_id, row.seq, row.session_id, row.envelope, row.memory_id)
-                for row in changes.added
+                VisibleMessage(row.channel_id, row.seq, row.session_id, row.envelope)
+                for row in changes.messages
             ]
+            if changes.created:
+                messages += map(_visible, changes.created)
             self._out.send(PROJECTOR_GATEWAY, Visible(commit_id, messages))
         self._out.send(WRITER_PROJECTOR, Applied(commit_id))
+
+
+def _visible(row: RowInserted) -> VisibleMessage:
+    return VisibleMessage(row.channel_id, row.seq, row.session_id, row.envelope, row.memory_id)

@@ -41,10 +41,10 @@ TRANSITIONS: Final[dict[State, frozenset[State]]] = {
     State.STOPPING: frozenset(),
 }
 
-RECOVERING: Final = frozenset({State.CATCHING_UP, State.REBUILDING})
+RECOVERING: Final = (State.CATCHING_UP, State.REBUILDING)
 """Redis is being made equal to the database."""
 
-LIVE: Final = frozenset({State.READY, State.STOPPING})
+LIVE: Final = (State.READY, State.STOPPING)
 """Redis is, or but for commits on their way is, equal to the database."""
 
 

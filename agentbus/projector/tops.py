@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from agentbus.mirror.read import sent_at
 from agentbus.mirror.write import Changes
 from agentbus.model.ids import ChannelId, Seq
-from agentbus.wire.links import Boundary, ChannelTop
+from agentbus.wire.links import Boundary, ChannelTop, RowInserted
 
 Cut = tuple[ChannelId, Seq, Seq]
 """A channel, its oldest position, and the first that is to stay."""
@@ -43,37 +43,41 @@ class Tops:
 
     def changed(self, changes: Changes) -> None:
         """These changes were made; boundaries count as `bounded`."""
-        for row in changes.added:
-            stream = self._stream(row.channel_id)
-            if not stream.count:
-                stream.oldest = row.seq
-            stream.count += 1
-            stream.top = row.seq
-            stream.newest = row.envelope
-        if not changes.only_adds:
+        self._add(changes.messages)
+        if changes.created or not changes.only_adds:
+            self._add(changes.created)
             for row in changes.edited:
                 self._stream(row.channel_id).newest = row.envelope
             for gone in changes.deleted:
                 self._stream(gone.channel_id).count -= 1
             self.bounded(changes.boundaries)
 
+    def _add(self, rows: Iterable[RowInserted]) -> None:
+        streams = self._streams
+        for row in rows:
+            stream = streams.get(row.channel_id) or self._stream(row.channel_id)
+            if not stream.count:
+                stream.oldest = row.seq
+            stream.count += 1
+            stream.top = row.seq
+            stream.newest = row.envelope
+
     def bounded(self, boundaries: Iterable[Boundary]) -> None:
         """Below these positions there is nothing (any more)."""
-        for boundary in boundaries:
-            stream = self._stream(boundary.channel_id)
-            if boundary.oldest <= max(stream.oldest, 1):
-                continue
-            stream.oldest = boundary.oldest
-            stream.top = max(stream.top, Seq(boundary.oldest - 1))
-            stream.count = stream.top - stream.oldest + 1
+        for channel, oldest in _begun(boundaries):
+            stream = self._stream(channel)
+            if oldest > stream.oldest:
+                stream.oldest = oldest
+                stream.top = max(stream.top, Seq(oldest - 1))
+                stream.count = stream.top - oldest + 1
 
     def below(self, boundaries: Iterable[Boundary]) -> list[Cut]:
         """What must go for these boundaries."""
-        found = ((self._stream(each.channel_id), each) for each in boundaries)
+        found = ((self._streams.get(channel), channel, end) for channel, end in _begun(boundaries))
         return [
-            (boundary.channel_id, stream.oldest, boundary.oldest)
-            for stream, boundary in found
-            if stream.count and stream.oldest < boundary.oldest
+            (channel, stream.oldest, end)
+            for stream, channel, end in found
+            if stream is not None and stream.count and stream.oldest < end
         ]
 
     def heads(self) -> dict[ChannelId, Seq]:
@@ -99,3 +103,8 @@ class Tops:
         if stream.newest is not None:
             stream.newest_at, stream.newest = sent_at(stream.newest), None
         return ChannelTop(channel, stream.count, stream.oldest, stream.top, stream.newest_at)
+
+
+def _begun(boundaries: Iterable[Boundary]) -> Iterator[tuple[ChannelId, Seq]]:
+    """Those of channels that do not begin at the beginning any more."""
+    return ((each.channel_id, each.oldest) for each in boundaries if each.oldest > 1)

@@ -68,7 +68,7 @@ def test_memories_live_and_after_a_restart(launch: Launch, valkey: Any, written:
     tell(process, written)
     assert mirrored(valkey) == written.contents()
     visible = process.gateway.receive(lambda message: isinstance(message, Visible))
-    assert visible.messages[0].memory_id == first
+    assert [message.memory_id for message in visible.messages] == [None, first]
     process.kill()
     written.edit(first, "one, again")
     third = written.send("three", "memory").memory_id

@@ -104,7 +104,7 @@ def carry_out(redis: ModelRedis, changes: Changes, *documents: Command) -> None:
 
 def test_a_memory_has_an_entry_that_names_it_and_a_content() -> None:
     redis = prepared()
-    carry_out(redis, Changes([memory(1), row(1, 1)]))
+    carry_out(redis, Changes([row(1, 1)], [memory(1)]))
     assert redis.streams[b"s:5"] == {1: [b"m", b"m1", b"s", b"7"]}
     assert redis.hashes[b"m:5"] == {b"m1": b'{"r":1}'}
     assert b"m:1" not in redis.hashes
@@ -112,7 +112,7 @@ def test_a_memory_has_an_entry_that_names_it_and_a_content() -> None:
 
 def test_an_edit_replaces_the_content_and_leaves_the_entry() -> None:
     redis = prepared()
-    carry_out(redis, Changes([memory(1), memory(2)]))
+    carry_out(redis, Changes([], [memory(1), memory(2)]))
     carry_out(redis, Changes([], edited=[memory(1, 2)]))
     assert list(redis.streams[b"s:5"]) == [1, 2]
     assert redis.hashes[b"m:5"] == {b"m1": b'{"r":2}', b"m2": b'{"r":1}'}
@@ -120,7 +120,7 @@ def test_an_edit_replaces_the_content_and_leaves_the_entry() -> None:
 
 def test_a_deletion_removes_both() -> None:
     redis = prepared()
-    carry_out(redis, Changes([memory(1), memory(2)]))
+    carry_out(redis, Changes([], [memory(1), memory(2)]))
     carry_out(redis, Changes([], deleted=[Tombstoned(ChannelId(5), "m2", Seq(2), 1)]))
     assert list(redis.streams[b"s:5"]) == [1]
     assert list(redis.hashes[b"m:5"]) == [b"m1"]
@@ -142,7 +142,7 @@ def test_documents_go_with_their_messages() -> None:
 
 def test_what_can_be_counted_is_told_from_what_cannot() -> None:
     gone = Tombstoned(ChannelId(5), "m2", Seq(2), 1)
-    assert Changes([row(1, 1), memory(1)]).only_adds
+    assert Changes([row(1, 1)], [memory(1)]).only_adds
     assert not Changes([], edited=[memory(1, 2)]).only_adds
     assert not Changes([], deleted=[gone]).only_adds
     assert not Changes([], boundaries=[Boundary(ChannelId(1), Seq(3))]).only_adds

@@ -42,9 +42,11 @@ def test_merging_keeps_order_and_bounds_and_never_cuts_a_commit(
     assert ends[-1] == len(commits)
     for batch, start in zip(merged, ends, strict=False):
         parts = told[start : batch.commit_id]
-        assert batch.changes.added == [row for part in parts for row in part.rows]
-        size = sum(len(row.envelope) for row in batch.changes.added)
-        assert len(parts) == 1 or (len(batch.changes.added) <= MERGED_ROWS and size <= MERGED_BYTES)
+        assert batch.changes.entries == [row for part in parts for row in part.rows]
+        size = sum(len(row.envelope) for row in batch.changes.entries)
+        assert len(parts) == 1 or (
+            len(batch.changes.entries) <= MERGED_ROWS and size <= MERGED_BYTES
+        )
 
 
 def test_a_missing_commit_is_noticed_and_a_known_one_passed_over() -> None:
@@ -96,7 +98,7 @@ def test_commits_that_change_the_same_memory_are_one_change() -> None:
     assert all(backlog.add(commit) for commit in told)
     merged = backlog.merge()
     assert isinstance(merged, Merged)
-    assert merged.changes.added == [revision(5, 2), revision(7, 1)]
+    assert merged.changes.entries == [revision(5, 2), revision(7, 1)]
     assert merged.changes.edited == []
     assert merged.changes.deleted == [tombstone(2, 4), tombstone(3, 3)]
 
@@ -106,7 +108,7 @@ def test_a_memory_created_and_edited_in_one_commit_is_new_all_the_same() -> None
     backlog.add(Committed(CommitId(0), CommitId(1), [revision(5, 2)], [tombstone(5, 1)]))
     merged = backlog.merge()
     assert isinstance(merged, Merged)
-    assert (merged.changes.added, merged.changes.edited) == ([revision(5, 2)], [])
+    assert (merged.changes.entries, merged.changes.edited) == ([revision(5, 2)], [])
 
 
 def test_a_memory_that_came_and_went_within_one_commit_leaves_no_trace() -> None:
@@ -115,4 +117,4 @@ def test_a_memory_that_came_and_went_within_one_commit_leaves_no_trace() -> None
     merged = backlog.merge()
     assert isinstance(merged, Merged)
     assert merged.changes.only_adds
-    assert merged.changes.added == []
+    assert merged.changes.entries == []

@@ -59,7 +59,7 @@ def test_catching_up_takes_every_later_row_once_and_in_order(
     mark = recover.mark_of(source.head())
     steps = list(recover.catch_up(source, mark.at(start), start))
     expected = [row for rows in source.commits[start:] for row in rows]
-    assert [row for step in steps for row in step.changes.added] == expected
+    assert [row for step in steps for row in step.changes.entries] == expected
     assert not steps or steps[-1].after == mark
 
 
@@ -71,14 +71,14 @@ def test_a_rebuild_takes_every_row_by_channel_and_only_its_last_step_names_a_com
     head = source.head()
     later = source.commit(1, 2)
     steps = list(recover.rebuild(source, recover.mark_of(head), head.commit_id))
-    rows = [row for step in steps for row in step.changes.added]
+    rows = [row for step in steps for row in step.changes.entries]
     expected = [row for rows in source.commits[:-1] for row in rows]
     assert rows == sorted(expected, key=lambda row: (row.channel_id, row.seq))
     assert all(row not in rows for row in later.rows)
     assert [step.after.commit_id for step in steps[:-1]] == [None] * (len(steps) - 1)
     assert steps[-1].after == recover.mark_of(head)
-    assert all(len(step.changes.added) == STEP_ROWS for step in steps[:-2])
-    assert all(len(step.changes.added) <= STEP_ROWS for step in steps)
+    assert all(len(step.changes.entries) == STEP_ROWS for step in steps[:-2])
+    assert all(len(step.changes.entries) <= STEP_ROWS for step in steps)
 
 
 FOUND = Survey(3, Seq(1), Seq(3), 0, "then")
@@ -175,7 +175,7 @@ def test_catching_up_makes_memories_what_they_are_now() -> None:
     source.edit("memory-4")
     (step,) = recover.catch_up(source, start, CommitId(2))
     current = source.current()
-    assert step.changes.added == [current["memory-4"]]
+    assert step.changes.entries == [current["memory-4"]]
     assert step.changes.edited == [current["memory-1"]]
     assert [gone.memory_id for gone in step.changes.deleted] == ["memory-2"]
 
@@ -198,5 +198,5 @@ def test_a_rebuild_shows_memories_as_of_its_commit() -> None:
     source.delete("memory-2")
     source.commit(50)
     steps = list(recover.rebuild(source, recover.mark_of(head), head.commit_id))
-    rows = [row for step in steps for row in step.changes.added if row.memory_id]
+    rows = [row for step in steps for row in step.changes.entries if row.memory_id]
     assert rows == list(before.values())

@@ -15,8 +15,8 @@ def test_every_state_is_in_the_table_and_can_be_reached() -> None:
 
 
 def test_groups_do_not_overlap() -> None:
-    assert not LIVE & RECOVERING
-    assert State.WAITING not in LIVE | RECOVERING
+    assert not set(LIVE) & set(RECOVERING)
+    assert State.WAITING not in (*LIVE, *RECOVERING)
 
 
 def test_every_state_but_the_last_can_lose_its_server() -> None:

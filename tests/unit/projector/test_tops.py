@@ -75,8 +75,8 @@ def test_an_empty_stream_learns_where_its_channel_stands() -> None:
 
 def test_deleted_memories_are_counted_off_and_edits_are_activity() -> None:
     tops = Tops()
-    tops.changed(Changes([row(50, 1, "a"), row(50, 2, "b")]))
+    tops.changed(Changes([], [row(50, 1, "a"), row(50, 2, "b")]))
     later = RowInserted(MEMORIES, Seq(1), SessionId(1), b'{"sent_at":"later"}', "a", 2)
-    tops.changed(Changes([], [later], [Tombstoned(MEMORIES, "b", Seq(2), 1)]))
+    tops.changed(Changes([], [], [later], [Tombstoned(MEMORIES, "b", Seq(2), 1)]))
     assert tops.all() == [ChannelTop(MEMORIES, 1, Seq(1), Seq(2), "later")]
     assert tops.heads() == {50: 2}
