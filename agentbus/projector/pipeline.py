@@ -1,18 +1,11 @@
 """Makes Redis equal to the database and keeps it so.
 
-Writes are pipelined, `IN_FLIGHT` transactions deep, and each names the mark that the one before it
-leaves behind. So a transaction that failed, or a server that somebody changed, is seen in the reply
-to the next write or check; then everything in flight is disowned (its round is over) and the server
-is cleared behind it, on the same connection.
-
-A successor of this process that was killed before such a reply sees by counting that entries are
-missing, but not that a memory's content is an old one. So what changes contents travels alone:
-behind it nothing moves the mark before it is known to be in.
+What is in doubt is cleared behind whatever is in flight, on the same connection, and filled again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Final, assert_never
 
 from agentbus.errors import AgentbusError, Unavailable
@@ -29,7 +22,6 @@ from agentbus.projector.conversation import (
     Measure,
     Pending,
     Prepare,
-    Purpose,
     Recall,
     Save,
     Settle,
@@ -49,9 +41,9 @@ from agentbus.projector.recover import Purged, Step
 from agentbus.projector.standing import Standing
 from agentbus.projector.states import LIVE, RECOVERING, State
 from agentbus.projector.trimming import Trimming
+from agentbus.projector.writes import Writes
 from agentbus.wire.links import Committed, Evicted, Stop, WriterHello
 
-IN_FLIGHT: Final = 2
 SURVEY_CHANNELS: Final = 64
 """Channels asked about in one request; two whole messages come back for each."""
 
@@ -72,18 +64,14 @@ class Pipeline:
         self._source = source
         self._standing = standing
         self.endpoint = Endpoint(out, self._connected, self._lost)
-        self.ending = Ending(out, self._ask)
-        self._index = Index(out, self._ask, standing.searchable)
-        self.trimming = Trimming(out, self._ask, standing.tops, self._index)
+        self._writes = Writes(self.endpoint.ask, self._documents)
+        ask = self._writes.ask
+        self.ending = Ending(out, ask)
+        self._index = Index(out, ask, standing.searchable)
+        self.trimming = Trimming(out, ask, standing.tops, self._index)
         self._live = Live(self.trimming, standing.tops)
-        self._checks = Checks(out, self._ask)
+        self._checks = Checks(out, ask)
         self._hello: WriterHello | None = None
-        self._mark: Mark | None = None  # what Redis holds when all in flight is done
-        self._steps: Iterator[Step] | None = None
-        self._held: Step | None = None  # changes contents: waits until nothing is in flight
-        self._alone = False  # what is in flight changes contents
-        self._round = 0
-        self._in_flight = 0
         self._clearings = 0
         self._redis_reason = "waiting for Redis"
 
@@ -100,8 +88,8 @@ class Pipeline:
             self._clear()
         elif alarm == index.INDEX:
             self._index.prepare()
-        elif self.state is State.READY and self._mark is not None:
-            self._checks.look(self._mark)
+        elif self.state is State.READY and self._writes.mark is not None:
+            self._checks.look(self._writes.mark)
 
     # ---- the writer
 
@@ -118,16 +106,20 @@ class Pipeline:
     def _compare(self, known: WriterHello | None, hello: WriterHello) -> None:
         if self.state is not State.READY or known is None or known.instance != hello.instance:
             self._begin()
-        elif self._mark is not None and self._mark.commit_id != hello.commit_id:
-            self._missed(self._mark)
+        elif self._writes.mark is not None and self._writes.mark.commit_id != hello.commit_id:
+            self._missed(self._writes.mark)
         else:  # what it evicted and could not tell
             self._live.evicted(self._source.boundaries())
             self.fill()
 
     def committed(self, committed: Committed) -> None:
         """Written at the next `fill`; while recovering the database is read, which has it."""
-        if self.state in LIVE and not self._live.committed(committed) and self._mark is not None:
-            self._missed(self._mark)
+        if (
+            self.state in LIVE
+            and not self._live.committed(committed)
+            and self._writes.mark is not None
+        ):
+            self._missed(self._writes.mark)
 
     def evicted(self, evicted: Evicted) -> None:
         """Trimmed, and measured, at the next `fill`; while recovering the database says where
@@ -169,12 +161,7 @@ class Pipeline:
 
     def _new_round(self) -> None:
         """Disowns what is in flight: nothing is known of what Redis holds."""
-        self._round += 1
-        self._in_flight = 0
-        self._mark = None
-        self._steps = None
-        self._held = None
-        self._alone = False
+        self._writes.void()
         for alarm in ALARMS:
             self._out.silence(alarm)
 
@@ -191,7 +178,7 @@ class Pipeline:
             self._wait()
             return
         self._standing.become(State.CATCHING_UP, "asking what Redis holds")
-        self._ask([write.RECALL], Recall())
+        self._writes.ask([write.RECALL], Recall())
 
     def _recalled(self, reply: Reply) -> None:
         mark = write.recalled(reply)
@@ -211,7 +198,7 @@ class Pipeline:
         for first in range(0, len(channels), SURVEY_CHANNELS):
             asked = channels[first : first + SURVEY_CHANNELS]
             commands = [command for channel in asked for command in survey.commands(channel.id)]
-            self._ask(commands, Survey(asked, commit_id))
+            self._writes.ask(commands, Survey(asked, commit_id))
 
     def _surveyed(self, asked: Survey, replies: list[Reply]) -> None:
         size = survey.COMMANDS
@@ -228,9 +215,7 @@ class Pipeline:
 
     def _catch_up(self, mark: Mark) -> None:
         assert mark.commit_id is not None
-        self._mark = mark
-        self._held = None
-        self._steps = recover.catch_up(self._source, mark, mark.commit_id)
+        self._writes.start(mark, recover.catch_up(self._source, mark, mark.commit_id))
         self.fill()
 
     def _rebuild(self, reason: str) -> None:
@@ -252,10 +237,10 @@ class Pipeline:
         head = self._source.head()
         self._standing.cleared([channel.id for channel in self._source.channel_infos()])
         target = recover.mark_of(head, self._index.name)
-        self._mark = target.rebuilding(0)
-        self._ask(write.clear(self._mark), Clear())
+        mark = target.rebuilding(0)
+        self._writes.ask(write.clear(mark), Clear())
         self._index.cleared()
-        self._steps = recover.rebuild(self._source, target, head.commit_id)
+        self._writes.start(mark, recover.rebuild(self._source, target, head.commit_id))
         self.fill()
 
     def _recovered(self, mark: Mark) -> None:
@@ -275,7 +260,7 @@ class Pipeline:
         """What was evicted while nobody told us goes before anything is served."""
         boundaries = self._source.boundaries()
         if self._standing.tops.below(boundaries):
-            self._steps = self.trimming.steps(boundaries, mark)
+            self._writes.take(self.trimming.steps(boundaries, mark))
             self.fill()
         else:
             self._standing.tops.bounded(boundaries)
@@ -284,7 +269,7 @@ class Pipeline:
     def _current(self, commit_id: CommitId | None) -> None:
         """Redis equals the database."""
         assert commit_id is not None
-        self._steps = None
+        self._writes.take(None)
         self._clearings = 0
         self._live.start(commit_id)
         self._standing.become(State.READY)
@@ -293,36 +278,24 @@ class Pipeline:
 
     # ---- writing
 
-    def _ask(self, commands: list[Command], purpose: Purpose) -> None:
-        self._in_flight += 1
-        self.endpoint.ask(commands, purpose, self._round)
-
     def fill(self) -> None:
         """Writes as much as may be in flight, of what recovery or the writer have."""
+        writes = self._writes
         try:
-            self._write_on()
+            writes.go_on(self._next_live if self.state in LIVE else None)
         except Purged as error:
             self._rebuild(str(error))
             return
-        mark = self._mark
-        if mark is not None and not self._in_flight and self._is_to_compare():
-            self._recovered(mark)
+        if writes.mark is not None and not writes.in_flight and self._is_to_compare():
+            self._recovered(writes.mark)
 
-    def _write_on(self) -> None:
-        while self._mark is not None and self._in_flight < IN_FLIGHT and not self._alone:
-            step = self._next_step(self._mark)
-            if step is None:
-                return
-            alone = not step.changes.only_adds
-            if alone and self._in_flight:
-                self._held = step
-                return
-            documents = step.removals
-            if self._index.is_there:
-                documents = [*documents, *self._index.documents(step.changes)]
-            commands = write.batch(self._mark, step.after, step.changes, documents)
-            self._ask(commands, Write(self._mark, step))
-            self._mark, self._alone = step.after, alone
+    def _next_live(self, mark: Mark) -> Step | None:
+        return self._live.next(mark, idle=not self._writes.in_flight)
+
+    def _documents(self, step: Step) -> Sequence[Command]:
+        if not self._index.is_there:
+            return step.removals
+        return [*step.removals, *self._index.documents(step.changes)]
 
     def _is_to_compare(self) -> bool:
         """Whether, with nothing left to write, the database is to be asked if that is all."""
@@ -330,19 +303,10 @@ class Pipeline:
             self.state is State.STOPPING and not self.ending.is_settling
         )
 
-    def _next_step(self, mark: Mark) -> Step | None:
-        if self._held is not None:
-            held, self._held = self._held, None
-            return held
-        if self._steps is not None:
-            return next(self._steps, None)
-        return self._live.next(mark, idle=not self._in_flight) if self.state in LIVE else None
-
     def replied(self, pending: Pending, replies: list[Reply]) -> None:
         """What Redis said to a request of ours."""
-        if pending.round != self._round:
+        if not self._writes.is_answered(pending):
             return
-        self._in_flight -= 1
         match pending.purpose:
             case Write(before, step):
                 self._wrote(before, step, replies)
@@ -379,7 +343,6 @@ class Pipeline:
             self._rebuild(reason)
 
     def _wrote(self, before: Mark, step: Step, replies: list[Reply]) -> None:
-        self._alone = False
         reason = write.refusal(replies, before)
         if reason is not None:
             self._rebuild(reason)
