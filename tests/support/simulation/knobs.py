@@ -12,7 +12,7 @@ from unittest.mock import patch
 from agentbus.config import Settings
 from agentbus.gateway import lanes, push, reports
 from agentbus.mirror import read
-from agentbus.projector import pipeline, recover
+from agentbus.projector import pipeline, recover, writes
 from agentbus.writer import core as writer
 
 KNOBS: Final[tuple[tuple[ModuleType, str, tuple[int, ...]], ...]] = (
@@ -22,7 +22,7 @@ KNOBS: Final[tuple[tuple[ModuleType, str, tuple[int, ...]], ...]] = (
     (reports, "MOST", (1, 3, 100)),
     (read, "FIRST_STEP", (1, 3, 16)),
     (recover, "STEP_ROWS", (1, 4, 256)),
-    (pipeline, "IN_FLIGHT", (1, 2, 4)),
+    (writes, "IN_FLIGHT", (1, 2, 4)),
     (pipeline, "SURVEY_CHANNELS", (1, 64)),
     (writer, "MAX_OPERATIONS", (1, 4, 256)),
 )
