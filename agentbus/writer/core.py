@@ -189,7 +189,8 @@ class Core:
         else:
             ready = self._not_ready is None and self._stop_by is None
             retention = self._retention.at(now) if ready else None
-            asked = (self._tidy.at, self._expiry.at, retention, self._stop_by)
+            expiry = self._expiry.at if self._state is not None else None
+            asked = (self._tidy.at, expiry, retention, self._stop_by)
             times = [time for time in asked if time is not None]
             if not times:
                 return []

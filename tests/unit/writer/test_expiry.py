@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from agentbus.errors import StorageFailed
 from agentbus.model.ids import Seq, SubscriptionId
-from agentbus.wire.events import Closed, Woke
+from agentbus.wire.events import Closed, WakeAt, Woke
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     CursorsExpired,
@@ -183,3 +184,20 @@ def test_much_is_forgotten_a_part_at_a_time(world: World, monkeypatch: pytest.Mo
         left.append(world.rows("SELECT count(*) FROM sessions")[0][0])
     assert left == [4, 1, 0, 0]
     assert markers(world) == []
+
+
+def test_it_does_not_look_again_and_again_while_the_state_is_lost(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sam = world.register()
+    with monkeypatch.context() as patch:
+        for place, name in ((world.store.rows, "append"), (world.store.bus, "meta")):
+            patch.setattr(place, name, failing)
+        world.ask(world.append(sam.attachment, "a"))
+    look(world)
+    asked = world.core.handle(Woke(), world.now())
+    assert all(effect.when > world.time for effect in asked if isinstance(effect, WakeAt))
+
+
+def failing(*_: object) -> None:
+    raise StorageFailed("no")
