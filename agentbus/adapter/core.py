@@ -230,8 +230,8 @@ class AdapterCore:
             case DaemonStarted():
                 self._link.started(event.error, now)
             case DaemonClosed():
-                self._lost(now)
                 self._link.closed(now)
+                self._lost(now)
             case DaemonData():
                 self._daemon_said(event.data, now)
 

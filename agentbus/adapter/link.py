@@ -12,8 +12,9 @@
                  hello refused             idle         Disconnect, the error
     any          closed                    idle         tried again at once
 
-A daemon that said it was stopping on purpose is not started again before somebody wants it
-(`wanted`: an agent called a tool); until then we only look now and then whether somebody else did.
+A daemon that said it was stopping on purpose, or that keeps crashing, is not started again before
+somebody wants it (`wanted`: an agent called a tool); until then we only look now and then whether
+somebody else did.
 An error that another try cannot mend is `problem`: whoever wants the daemon is told, and the next
 who wants it makes us try again.
 """
@@ -21,6 +22,7 @@ who wants it makes us try again.
 from __future__ import annotations
 
 import enum
+from collections import deque
 from typing import Final
 
 from agentbus import __version__
@@ -45,6 +47,11 @@ FIRST_DELAY: Final = 0.02
 LONGEST_DELAY: Final = 1.0
 STARTING_SECONDS: Final = 60.0
 """A starting daemon that has not reported for so long is looked for without its report."""
+
+TOLERATED: Final = 5
+CRASHING_SECONDS: Final = 60.0
+"""A daemon that was lost more often than `TOLERATED` in this time keeps crashing: so often, it ends
+itself, and cannot tell us where its gateway is what dies."""
 
 LOOKING_SECONDS: Final = 5.0
 """Between looks whether somebody else has started a daemon that we may not start."""
@@ -71,7 +78,8 @@ class Link:
         self.problem: AgentbusError | None = None
         self._connection = Connection()
         self.may_start = True
-        """Not after an intentional stop, until somebody wants the daemon."""
+        """Not after an intentional stop or too many crashes, until somebody wants the daemon."""
+        self._losses: deque[float] = deque(maxlen=TOLERATED + 1)
         self._delay = FIRST_DELAY
         self._due: float | None = None
         self._problem_until = 0.0
@@ -158,6 +166,9 @@ class Link:
 
     def closed(self, now: float) -> None:
         """The connection is gone."""
+        self._losses.append(now)
+        if len(self._losses) > TOLERATED and now - self._losses[0] < CRASHING_SECONDS:
+            self.may_start = False
         self._back_off(now)
 
     def feed(self, data: bytes, now: float) -> list[Incoming]:

@@ -5,6 +5,7 @@
     committed    the gateway gets the answers, the projector the rows
     locked       the batch waits and is tried again, every `RETRY_SECONDS`
     failed       nothing of the batch is stored, all of it is answered with the error
+    restarted    sends that the restart caught wait for the projection, `HOLD_SECONDS` at most
 
 Operations of a gateway that is gone are carried out as well (its reports were true), unanswered.
 """
@@ -35,12 +36,15 @@ from agentbus.wire.links import (
     CONTROL,
     GATEWAY_WRITER,
     WRITER_PROJECTOR,
+    Append,
     ChannelOpened,
     Committed,
     Failing,
     GatewayHello,
     GatewayToWriter,
     Measured,
+    MemoryDelete,
+    MemoryEdit,
     Outcome,
     Outcomes,
     Passed,
@@ -65,6 +69,12 @@ GREETING_RETRY_SECONDS: Final = 0.25
 
 STOP_SECONDS: Final = 0.5
 """How long an orderly stop waits for the gateway's end of the link, which ends before it."""
+
+HOLD_SECONDS: Final = 2.0
+"""How long the first sends of all wait for a projection that is not ready: they were submitted to
+the writer before this one, and the projector has yet to compare what it holds."""
+
+HELD: Final = (Append, MemoryEdit, MemoryDelete)
 
 NOT_HEARD: Final = "the projection has not said yet that it takes messages"
 
@@ -101,6 +111,8 @@ class Core:
         self._linked = False
         self._not_ready: str | None = NOT_HEARD
         self._stop_by: float | None = None
+        self._hold_by: float | None = None
+        self._holding = True  # until the projection was ready once, or patience ends
         self._alone = 0  # operations left of a batch that was taken apart
         self._next_try = 0.0
         self._woken_at: float | None = None
@@ -133,6 +145,8 @@ class Core:
         match message:
             case Readiness(ready, reason):
                 self._not_ready = None if ready else reason
+                if ready and self._holding:
+                    self._holding, self._next_try = False, 0.0
             case Measured():
                 self._retention.measured(message)
             case Stop():
@@ -202,6 +216,10 @@ class Core:
 
     def _next_batch(self, now: Instant) -> list[Effect]:
         operations = self._queue.cut(1 if self._alone else MAX_OPERATIONS)
+        if self._holding:
+            operations = self._before_sends(operations, now)
+            if not operations:
+                return []
         hello = operations[0] if isinstance(operations[0], GatewayHello) else None
         try:
             return self._greet(hello, now) if hello else self._commit(operations, now)
@@ -220,6 +238,23 @@ class Core:
             if hello:
                 raise
             return self._isolate(operations, error)
+
+    def _before_sends(
+        self, operations: list[GatewayToWriter], now: Instant
+    ) -> list[GatewayToWriter]:
+        """What goes on while sends are held; everything once that has taken too long."""
+        changes = (n for n, operation in enumerate(operations) if isinstance(operation, HELD))
+        first = next(changes, None)
+        if first is None:
+            return operations
+        if self._hold_by is None:
+            self._hold_by = now.monotonic + HOLD_SECONDS
+        if now.monotonic >= self._hold_by:
+            self._holding = False
+            return operations
+        if first == 0:
+            self._next_try = self._hold_by
+        return operations[:first]
 
     def _greet(self, hello: GatewayHello, now: Instant) -> list[Effect]:
         """A gateway that has no number yet gets one; then no older attachment counts."""

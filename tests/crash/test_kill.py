@@ -102,3 +102,23 @@ def test_writer_and_gateway_die_together(bus: Daemon) -> None:
         for pid in pids:
             os.kill(pid, signal.SIGKILL)
         traffic.go_on(STEP)
+
+
+def test_sends_caught_by_the_writers_death_are_accepted_in_their_order(bus: Daemon) -> None:
+    with bus.peer() as peer:
+        sender = peer.attach("caught")
+
+        def ask(numbers: range) -> list[int]:
+            params = {"attachment": sender.id, "channel": "general", "content": "x"}
+            return [peer.request("send", **params, message_id=f"caught-{n}") for n in numbers]
+
+        for first in range(0, KILLS * 400, 400):
+            writer = bus.pid("writer")
+            requests = ask(range(first, first + 200))
+            os.kill(writer, signal.SIGSTOP)
+            requests += ask(range(first + 200, first + 400))
+            peer.call("heartbeat")  # so the gateway has read all of them
+            os.kill(writer, signal.SIGKILL)
+            seqs = [peer.result(request)["seq"] for request in requests]
+            assert seqs == list(range(first + 1, first + 401))
+            bus.wait_until(replaced("writer", writer))

@@ -70,21 +70,23 @@ class World:
 
     # ---- the process
 
-    def start(self) -> None:
-        """A writer on the file, linked, greeted, with a projection that takes messages."""
+    def start(self, *, ready: bool = True) -> None:
+        """A writer on the file, linked, greeted, with a projection that takes messages, unless it
+        is to be heard later."""
         self.store = open_store(self.path, self.settings, self.tokens, self.now())
         self.core = Core(self.store, self.settings, self.tokens, lambda point: self.fault(point))
         self._woken_at = None
         for link in (GATEWAY_WRITER, WRITER_PROJECTOR):
             self.handle(Opened(link))
-        self.tell(WRITER_PROJECTOR, Readiness(True, ""))
+        if ready:
+            self.tell(WRITER_PROJECTOR, Readiness(True, ""))
         self.greet()
         self.sent.clear()
 
-    def restart(self) -> None:
+    def restart(self, *, ready: bool = True) -> None:
         """It dies where it stands, and another one takes over."""
         self.store.close()
-        self.start()
+        self.start(ready=ready)
 
     def greet(self) -> Welcome:
         """The gateway says hello with the incarnation it has."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 from tests.support.daemon import Daemon
@@ -9,6 +10,9 @@ from tests.support.stdio import Adapter
 
 WINDOW = 256
 MORE = 3 * WINDOW
+TRIES = 3
+SLOWER = 0.4
+"""What is left of the others' speed at least; far from 1, since the machine may be busy."""
 
 
 def row(status: dict[str, Any], session: str) -> dict[str, Any]:
@@ -47,6 +51,28 @@ def test_its_window_fills_and_stays_so_while_others_get_everything(bus: Daemon) 
             assert found
             got += [message["content"] for message in found]
         assert got == [str(number) for number in range(MORE)]
+
+
+def speed(bus: Daemon, run: str) -> float:
+    """Messages a second from one session, many in flight, to another that takes them all."""
+    with bus.peer() as one, bus.peer() as other:
+        sender, reader = one.attach(f"{run}-sender"), other.attach(f"{run}-reader")
+        params = {"attachment": sender.id, "channel": "general", "content": "z" * 1024}
+        began = time.monotonic()
+        asked = [one.request("send", **params, message_id=f"{run}-{n}") for n in range(MORE)]
+        assert len(reader.receive(MORE)) == MORE
+        for number in asked:
+            one.result(number)
+        return MORE / (time.monotonic() - began)
+
+
+def test_others_keep_their_speed_beside_it(bus: Daemon) -> None:
+    alone = max(speed(bus, f"alone-{number}") for number in range(TRIES))
+    with sleeper(bus, "asleep-beside"):
+        speed(bus, "filling")
+        bus.wait_until(full("asleep-beside", WINDOW))
+        beside = max(speed(bus, f"beside-{number}") for number in range(TRIES))
+    assert beside > alone * SLOWER
 
 
 def test_the_window_is_bounded_in_bytes_too(bus: Daemon) -> None:

@@ -156,6 +156,26 @@ def test_an_intentional_stop_is_respected_until_the_next_call(world):
     assert world.result(identifier)["agent"] == "Sam"
 
 
+def test_a_daemon_that_keeps_crashing_is_not_started_again_before_the_next_call(world):
+    for _ in range(5):
+        world.lose()
+        world.pass_time(1)
+    world.lose(running=False)
+    world.pass_time(60)
+    assert world.started == 0
+    identifier = world.call("whoami")
+    assert world.started == 1
+    assert world.result(identifier)["agent"] == "Sam"
+
+
+def test_crashes_that_are_far_apart_are_each_repaired(world):
+    for _ in range(9):
+        world.lose(running=False)
+        world.pass_time(13)
+        assert world.connected
+    assert world.started == 9
+
+
 def test_a_daemon_that_somebody_else_started_is_joined_after_an_intentional_stop(world):
     world.note("stopping", reason="stop", intentional=True)
     world.lose(running=False)

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbus.config import Settings
+from agentbus.model.ids import AttachmentId
 from agentbus.model.message import WIDEST_SEQ, Message
 from agentbus.wire.events import Closed, Opened, TurnEnded
 from agentbus.wire.links import (
@@ -21,8 +22,11 @@ from agentbus.wire.links import (
     Outcomes,
     Readiness,
     Refused,
+    Release,
+    StatusAsk,
     WriterHello,
 )
+from agentbus.writer.core import HOLD_SECONDS
 from tests.support.writer_world import World
 
 
@@ -287,6 +291,39 @@ def test_nothing_is_taken_until_the_projector_on_this_link_is_ready(
     world.tell(WRITER_PROJECTOR, Readiness(True, ""))
     (answer,) = world.ask(world.append(sam.attachment, "b"))
     assert answer.seq == 2
+
+
+def restarted_before_its_projector(world: World) -> str:
+    """A session of a writer that was killed; its successor has not heard the projection yet."""
+    sam = world.register()
+    world.ask(world.append(sam.attachment, "a", "x"))
+    world.restart(ready=False)
+    return sam.attachment
+
+
+def test_sends_caught_by_a_restart_wait_for_the_projection_in_their_order(world: World) -> None:
+    attachment = restarted_before_its_projector(world)
+    early = Release(world.ref(), AttachmentId("1.9"))
+    late = StatusAsk(world.ref())
+    sends = [world.append(attachment, "a", "x"), world.append(attachment, "b")]
+    assert [answer.ref for answer in world.ask(early, *sends, late)] == [early.ref]
+    world.tell(WRITER_PROJECTOR, Readiness(False, "reading commits that were missed"))
+    assert world.ask() == []
+    world.tell(WRITER_PROJECTOR, Readiness(True, ""))
+    again, anew, told = world.ask()
+    assert (again.duplicate, again.seq) == (True, 1)
+    assert (anew.duplicate, anew.seq) == (False, 2)
+    assert told.ref == late.ref
+
+
+def test_sends_do_not_wait_for_a_projection_that_does_not_get_ready(world: World) -> None:
+    attachment = restarted_before_its_projector(world)
+    assert world.ask(world.append(attachment, "b")) == []
+    assert world.wake()
+    assert world.time == HOLD_SECONDS
+    assert [code(answer) for answer in world.answers()] == ["recovering"]
+    (answer,) = world.ask(world.append(attachment, "b"))
+    assert code(answer) == "recovering"
 
 
 def test_a_projector_that_says_it_is_not_ready_says_why(world: World) -> None:
