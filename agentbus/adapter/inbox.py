@@ -75,6 +75,24 @@ class Inbox:
         """What reports are made under; None while not attached."""
         return self._epoch
 
+    @property
+    def behind(self) -> bool:
+        """Whether the daemon holds more that it will push."""
+        return any(stream.behind for stream in self._streams.values())
+
+    @property
+    def held(self) -> tuple[int, int]:
+        """How many messages it holds that were not reported, and their bytes."""
+        sizes = [
+            len(each.message or b"") for one in self._streams.values() for each in one.unsettled
+        ]
+        return len(sizes), sum(sizes)
+
+    def caught_up(self) -> None:
+        """The daemon says that nothing is on its way."""
+        for stream in self._streams.values():
+            stream.behind = False
+
     # what the daemon says
 
     def attach(self, epoch: str, subscriptions: Iterable[Subscription]) -> None:
@@ -126,6 +144,7 @@ class Inbox:
         if note.epoch != self._epoch or note.subscription in self._retired:
             return
         stream = self._stream(note.subscription, note.channel, 0)
+        stream.behind = note.behind
         messages = {_read_head(bytes(raw)): bytes(raw) for raw in note.messages}
         self._refresh(stream, note.through, messages)
         gaps = [gap for gap in note.gaps if gap.lost and gap.resumed_at_seq > stream.last + 1]

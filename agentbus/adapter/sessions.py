@@ -14,6 +14,7 @@ from agentbus.adapter.reports import Reports
 from agentbus.adapter.session import Session, State
 from agentbus.adapter.stream import Entry
 from agentbus.client.connection import Answer
+from agentbus.config import KIB, MIB, Settings
 from agentbus.wire.rpc import (
     AttachmentParams,
     DeliverNote,
@@ -30,8 +31,9 @@ MAX_SESSIONS: Final = 64
 class Sessions:
     """All of them, by key; requests go through the link."""
 
-    def __init__(self, link: Link, agent: str | None, project: Project) -> None:
+    def __init__(self, link: Link, agent: str | None, project: Project, settings: Settings) -> None:
         self._link = link
+        self._settings = settings
         self._agent = agent
         self._project = project
         self._sessions: dict[SessionKey, Session] = {}
@@ -39,6 +41,16 @@ class Sessions:
         self._root: SessionKey | None = None
         self._registering: dict[int, Session] = {}
         self.reports = Reports(link)
+
+    @property
+    def window_is_full(self) -> bool:
+        """Whether the daemon has pushed as much as it may, so that there may be more."""
+        held = [session.inbox.held for session in self._sessions.values()]
+        count, size = sum(count for count, _ in held), sum(size for _, size in held)
+        settings = self._settings
+        window = settings.prefetch_mib * MIB
+        room = window - min(settings.max_message_kib * KIB, window // 4)
+        return count >= settings.prefetch_messages or size > room
 
     # who is there
 

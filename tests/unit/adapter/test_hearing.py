@@ -113,6 +113,41 @@ def test_each_session_has_its_own(make):
         assert [each["text"] for each in result["notices"]] == [text]
 
 
+# what the daemon holds back
+
+
+def test_more_tells_of_what_the_daemon_has_not_pushed(world):
+    world.deliver("1", behind=True)
+    assert world.now_result("recv")["more"] is True
+    world.deliver("2", first=2)
+    assert world.now_result("recv")["more"] is False
+
+
+def test_a_full_window_may_have_more_behind_it(make):
+    world = make(Settings(prefetch_messages=3)).begin().greet()
+    world.deliver("1", "2")
+    assert world.now_result("recv")["more"] is False
+    world.deliver("3", "4", "5", first=3)
+    assert world.now_result("recv")["more"] is True
+
+
+def test_a_window_full_of_bytes_may_have_more_behind_it(make):
+    world = make(Settings(prefetch_mib=1)).begin().greet()
+    world.deliver(*["x" * 62_000] * 16)
+    assert world.now_result("recv", max_kib=4096)["more"] is True
+
+
+def test_a_recv_that_found_nothing_knows_that_there_is_no_more(world):
+    world.deliver("1", behind=True)
+    world.now_result("recv")
+    assert world.now_result("recv")["more"] is False
+    world.deliver("2", first=2, behind=True)
+    world.epoch = "1.1"
+    world.note("epoch", epoch="1.1")
+    world.deliver("1", "2")
+    assert world.now_result("recv")["more"] is False
+
+
 # memories that change
 
 
