@@ -115,7 +115,9 @@ class Sessions:
             each.lose()
 
     def _attach(self, session: Session) -> None:
-        if not self._link.ready or session.problem is not None:
+        """Not while a claim is under way that is to be given back: it may hold the name."""
+        leaving = any(each.released for each in self._registering.values())
+        if leaving or not self._link.ready or session.problem is not None:
             return
         session.state = State.ATTACHING
         key, project = session.key, self._project
@@ -154,17 +156,22 @@ class Sessions:
     def _registered(self, session: Session, answer: Answer, now: float) -> bool:
         if answer.error is not None:
             session.refuse(answer.error, now)
+            self._attach_waiting()
         if not isinstance(answer.result, RegisterResult):
             return False
         renewed = self._is_another(answer.result.instance)
         if session.released:
             self._give_back(answer.result.attachment)
+            self._attach_waiting()
             return renewed
         session.accept(answer.result, now)
         self.reports.report(session)
-        if session.renewed_at is None:  # its harness has begun or resumed it, just now
-            self.reports.renew(session, now)
         return renewed
+
+    def _attach_waiting(self) -> None:
+        for each in self._sessions.values():
+            if each.state is State.DETACHED:
+                self._attach(each)
 
     def _give_back(self, attachment: str) -> None:
         self._link.request("release", AttachmentParams(attachment=attachment))

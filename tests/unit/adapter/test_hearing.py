@@ -327,7 +327,7 @@ def test_an_expiry_ends_a_waiting_recv_is_acknowledged_and_the_subscription_is_g
 # another bus
 
 
-def renew(world) -> None:
+def reset(world) -> None:
     world.answers["hello"] = {"protocol": 1, "version": "0", "instance": "new", "state": "ready"}
     world.lose()
     world.pass_time(1)
@@ -346,18 +346,18 @@ def test_what_was_asked_of_a_bus_that_was_reset_is_not_asked_of_the_new_one(worl
     world.answers["send"] = None
     identifier = world.call(tool, **arguments)
     before = len(world.requests)
-    renew(world)
+    reset(world)
     error = world.result(identifier)["error"]
     assert (error["code"], error["retryable"]) == ("unavailable", True)
     assert "reset" in error["message"]
     later = [method for method, _ in world.requests[before:]]
-    assert later == ["hello", "register", "renew"]
+    assert later == ["hello", "register"]
 
 
 def test_what_was_refused_for_the_moment_by_the_old_bus_is_not_tried_on_the_new_one(world):
     world.answers["send"] = Recovering("not yet")
     identifier = world.call("send", channel="general", content="x")
-    renew(world)
+    reset(world)
     assert "reset" in world.result(identifier)["error"]["message"]
 
 
@@ -391,7 +391,7 @@ def test_sessions_register_anew_with_what_they_have_there(world):
         }
     )
     world.answers["renew"] = None
-    renew(world)
+    reset(world)
     (subscription,) = world.now_result("whoami")["subscriptions"]
     assert (subscription["channel"], subscription["position"]) == ("memory", 5)
     world.deliver("new", first=6)
@@ -403,7 +403,7 @@ def test_a_result_of_the_old_bus_that_is_not_begun_is_not_written(world):
     world.deliver("old")
     world.blocked = True
     identifier = world.call("recv", wait_seconds=30)
-    renew(world)
+    reset(world)
     world.blocked = False
     world.write_all()
     assert world.result(identifier) is None
@@ -417,7 +417,7 @@ def test_a_result_of_the_old_bus_that_is_begun_acknowledges_nothing_on_the_new_o
     world.blocked = True
     world.call("recv")
     begun, world.unwritten = world.unwritten, []
-    renew(world)
+    reset(world)
     world.unwritten = begun
     world.write_all()
     assert world.asked("delivered") == []
@@ -445,17 +445,6 @@ def test_the_same_bus_is_not_taken_for_another(world):
     world.pass_time(1)
     world.deliver("one")
     assert contents(world.now_result("recv")) == ["one"]
-
-
-# resumes
-
-
-def test_a_session_renews_its_subscriptions_when_it_begins_and_not_when_it_reconnects(world):
-    assert len(world.asked("renew")) == 1
-    world.lose()
-    world.pass_time(1)
-    assert len(world.asked("register")) == 2
-    assert len(world.asked("renew")) == 1
 
 
 def test_own_and_others_are_told_apart_by_the_daemon_alone(world):
