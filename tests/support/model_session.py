@@ -114,19 +114,32 @@ class ModelSession:
 
     def receive(self, *, report: bool) -> None:
         """Waits for all there is, checks it, and hands it off or keeps it."""
-        self.ask("renew")
-        self._active = self._model.now
-        for channel in ("general", "memory"):
-            if channel not in self._subscriptions.values():
-                self._subscribe(channel)
+        self._renew()
         deadline = time.monotonic() + BOUND
         while not self._drained():
             assert time.monotonic() < deadline, f"{self.name} waits for messages: {self._held}"
+            for channel in ("general", "memory"):
+                if channel not in self._subscriptions.values():
+                    self._subscribe(channel)
             self._heartbeat()
         for channel, held in self._held.items():
             self._model.check(self.name, channel, held)
         if report:
             self._report()
+
+    def _renew(self) -> None:
+        alive = {each["subscription"] for each in self.ask("renew")["subscriptions"]}
+        for number in set(self._subscriptions) - alive:
+            self._run_out(number)
+        self._active = self._model.now
+
+    def _run_out(self, number: int) -> None:
+        idle = self._model.now - self._active
+        assert idle > IDLE - SLACK, f"a cursor ran out after {idle} s"
+        channel = self._subscriptions.pop(number)
+        self._held.pop(channel, None)
+        self._confirmed.pop(channel, None)
+        self._handed.pop(channel, None)
 
     def _subscribe(self, channel: str) -> None:
         made = self.ask("subscribe", channel=channel)
@@ -170,9 +183,9 @@ class ModelSession:
                 handler(note["params"])
 
     def _deliver(self, note: dict[str, Any]) -> None:
+        if note.get("expired") and note["subscription"] in self._subscriptions:
+            self._run_out(note["subscription"])
         channel = self._subscriptions.get(note["subscription"])
-        for expired in note.get("expired", []):
-            assert self._model.now - self._active > IDLE - SLACK or channel is None, expired
         if channel is None:
             return
         assert self._attached is not None
@@ -192,12 +205,14 @@ class ModelSession:
             self._held[channel] = Held(position, position)
 
     def _revise(self, note: dict[str, Any]) -> None:
-        held = self._held[self._subscriptions[note["subscription"]]]
-        if note["seq"] in held.messages:
-            held.messages[note["seq"]] = note["message"]
+        channel = self._subscriptions.get(note["subscription"])
+        if channel is not None and note["seq"] in self._held[channel].messages:
+            self._held[channel].messages[note["seq"]] = note["message"]
 
     def _revoke(self, note: dict[str, Any]) -> None:
-        self._held[self._subscriptions[note["subscription"]]].messages.pop(note["seq"], None)
+        channel = self._subscriptions.get(note["subscription"])
+        if channel is not None:
+            self._held[channel].messages.pop(note["seq"], None)
 
     def _report(self) -> None:
         attached = self._attached
