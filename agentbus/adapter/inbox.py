@@ -66,6 +66,8 @@ class Inbox:
         """Being written, taken in an earlier epoch, with earlier ones of the stream unsettled."""
         self._retired: dict[int, None] = {}
         self._arrivals = 0
+        self._left = (0, 0)
+        """Messages, and their bytes, handed off since others came."""
 
     def __len__(self) -> int:
         return len(self._buffer)
@@ -81,12 +83,11 @@ class Inbox:
         return any(stream.behind for stream in self._streams.values())
 
     @property
-    def held(self) -> tuple[int, int]:
-        """How many messages it holds that were not reported, and their bytes."""
-        sizes = [
-            len(each.message or b"") for one in self._streams.values() for each in one.unsettled
-        ]
-        return len(sizes), sum(sizes)
+    def peak(self) -> tuple[int, int]:
+        """How many messages it held when the last ones came, and their bytes."""
+        entries = [entry for stream in self._streams.values() for entry in stream.unsettled]
+        held = sum(len(entry.message or b"") for entry in entries)
+        return len(entries) + self._left[0], held + self._left[1]
 
     def caught_up(self) -> None:
         """The daemon says that nothing is on its way."""
@@ -145,6 +146,7 @@ class Inbox:
             return
         stream = self._stream(note.subscription, note.channel, 0)
         stream.behind = note.behind
+        self._left = (0, 0)
         messages = {_read_head(bytes(raw)): bytes(raw) for raw in note.messages}
         self._refresh(stream, note.through, messages)
         gaps = [gap for gap in note.gaps if gap.lost and gap.resumed_at_seq > stream.last + 1]
@@ -276,6 +278,8 @@ class Inbox:
 
     def hand_off(self, batch: Batch) -> None:
         """The last byte of the batch is out."""
+        count, size = self._left
+        self._left = count + len(batch.entries), size + batch.size
         for entry in batch.entries:
             stray = self._forget_stray(entry)
             stream = self._streams.get(entry.subscription)

@@ -44,9 +44,9 @@ class Sessions:
 
     @property
     def window_is_full(self) -> bool:
-        """Whether the daemon has pushed as much as it may, so that there may be more."""
-        held = [session.inbox.held for session in self._sessions.values()]
-        count, size = sum(count for count, _ in held), sum(size for _, size in held)
+        """Whether the daemon had pushed as much as it may, so that there may be more."""
+        peaks = [session.inbox.peak for session in self._sessions.values()]
+        count, size = sum(count for count, _ in peaks), sum(size for _, size in peaks)
         settings = self._settings
         window = settings.prefetch_mib * MIB
         room = window - min(settings.max_message_kib * KIB, window // 4)

@@ -131,6 +131,15 @@ def test_a_full_window_may_have_more_behind_it(make):
     assert world.now_result("recv")["more"] is True
 
 
+def test_a_window_that_was_full_may_have_more_behind_it_until_others_come(make):
+    world = make(Settings(prefetch_messages=3)).begin().greet()
+    world.deliver("1", "2", "3")
+    world.now_result("recv", max_messages=2)
+    assert world.now_result("recv")["more"] is True
+    world.deliver("4", first=4)
+    assert world.now_result("recv")["more"] is False
+
+
 def test_a_window_full_of_bytes_may_have_more_behind_it(make):
     world = make(Settings(prefetch_mib=1)).begin().greet()
     world.deliver(*["x" * 62_000] * 16)
