@@ -54,8 +54,9 @@ class Answers:
         return token in self._lines
 
     def is_taking_back(self, session: Session) -> bool:
-        """Whether messages of a cancelled recv are about to come back, or to be out after all."""
-        handoffs = (self._handoffs.get(call) for call in self._unwanted)
+        """Whether messages of a recv that was cancelled or recalled are about to come back, or to
+        be out after all."""
+        handoffs = (self._handoffs.get(call) for call in (*self._unwanted, *self._obsolete))
         return any(each is not None and each.session is session for each in handoffs)
 
     def answer(self, call: int, structured: bytes, handoff: Handoff | None = None) -> None:

@@ -43,7 +43,7 @@ class Calls:
         self._link = link
         self._sessions = sessions
         self._answers = answers
-        self._receiving = Receiving(link, answers, self._reopen)
+        self._receiving = Receiving(link, sessions, answers, self._reopen)
         self._requests: dict[int, Call] = {}
         self._closing = False
         self.open: dict[int, Call] = {}

@@ -77,7 +77,7 @@ class AdapterCore:
         self._identity = Identity(launch.given)
         self._wishes = Wishes(launch.settings, tokens)
         self._link = Link(self._effects)
-        self._sessions = Sessions(self._link, launch.given.agent, launch.project)
+        self._sessions = Sessions(self._link, launch.given.agent, launch.project, launch.settings)
         self._answers = Answers(self._mcp, self._sessions.reports, self._effects)
         self._calls = Calls(self._link, self._sessions, self._answers)
         self._updates = Updates(self._mcp, self._answers)

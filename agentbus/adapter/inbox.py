@@ -66,6 +66,8 @@ class Inbox:
         """Being written, taken in an earlier epoch, with earlier ones of the stream unsettled."""
         self._retired: dict[int, None] = {}
         self._arrivals = 0
+        self._left = (0, 0)
+        """Messages, and their bytes, handed off since others came."""
 
     def __len__(self) -> int:
         return len(self._buffer)
@@ -74,6 +76,23 @@ class Inbox:
     def epoch(self) -> str | None:
         """What reports are made under; None while not attached."""
         return self._epoch
+
+    @property
+    def behind(self) -> bool:
+        """Whether the daemon holds more that it will push."""
+        return any(stream.behind for stream in self._streams.values())
+
+    @property
+    def peak(self) -> tuple[int, int]:
+        """How many messages it held when the last ones came, and their bytes."""
+        entries = [entry for stream in self._streams.values() for entry in stream.unsettled]
+        held = sum(len(entry.message or b"") for entry in entries)
+        return len(entries) + self._left[0], held + self._left[1]
+
+    def caught_up(self) -> None:
+        """The daemon says that nothing is on its way."""
+        for stream in self._streams.values():
+            stream.behind = False
 
     # what the daemon says
 
@@ -126,6 +145,8 @@ class Inbox:
         if note.epoch != self._epoch or note.subscription in self._retired:
             return
         stream = self._stream(note.subscription, note.channel, 0)
+        stream.behind = note.behind
+        self._left = (0, 0)
         messages = {_read_head(bytes(raw)): bytes(raw) for raw in note.messages}
         self._refresh(stream, note.through, messages)
         gaps = [gap for gap in note.gaps if gap.lost and gap.resumed_at_seq > stream.last + 1]
@@ -257,6 +278,8 @@ class Inbox:
 
     def hand_off(self, batch: Batch) -> None:
         """The last byte of the batch is out."""
+        count, size = self._left
+        self._left = count + len(batch.entries), size + batch.size
         for entry in batch.entries:
             stray = self._forget_stray(entry)
             stream = self._streams.get(entry.subscription)

@@ -19,6 +19,7 @@ from agentbus.adapter.inbox import Batch
 from agentbus.adapter.link import Link
 from agentbus.adapter.notices import Told
 from agentbus.adapter.session import Taken
+from agentbus.adapter.sessions import Sessions
 from agentbus.client.connection import Answer
 from agentbus.errors import Recovering
 from agentbus.wire.rpc import HeartbeatResult
@@ -44,8 +45,11 @@ class Step(enum.Enum):
 class Receiving:
     """Answers calls of recv; `again` is told of one whose answer was taken back."""
 
-    def __init__(self, link: Link, answers: Answers, again: Callable[[Call], None]) -> None:
+    def __init__(
+        self, link: Link, sessions: Sessions, answers: Answers, again: Callable[[Call], None]
+    ) -> None:
         self._link = link
+        self._sessions = sessions
         self._answers = answers
         self._again = again
 
@@ -61,10 +65,12 @@ class Receiving:
         session = call.session
         if self._answers.is_taking_back(session):
             return Step.WAITING  # what comes later in the stream must not overtake it
+        full = len(session.inbox) > 0 and self._sessions.window_is_full
         taken = session.take(wish.limit, wish.ceiling - results.FRAME)
         over = wish.until <= now and call.synced
         if taken or (over and self._link.daemon_state not in ("starting", "recovering")):
-            self._answer(call, taken, wish.ceiling)
+            more = session.waiting > 0 or session.inbox.behind or full
+            self._answer(call, taken, wish.ceiling, more=more)
             return Step.ANSWERED
         session.restore(taken)
         if over:
@@ -73,8 +79,7 @@ class Receiving:
             return Step.WAITING
         return Step.ASKING
 
-    def _answer(self, call: Call, taken: Taken, ceiling: int) -> None:
-        more = call.session.waiting > 0
+    def _answer(self, call: Call, taken: Taken, ceiling: int, *, more: bool) -> None:
         shown = results.received(taken.batch, taken.told, ceiling, more=more)
         handoff = Handoff(call.session, taken, lambda: self._again(call))
         self._answers.answer(call.number, shown, handoff)
@@ -100,3 +105,4 @@ class Receiving:
             call.pause = min(2 * call.pause, LONGEST_SYNC_PAUSE)
         else:
             call.synced = True
+            call.session.inbox.caught_up()

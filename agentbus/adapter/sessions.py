@@ -14,6 +14,7 @@ from agentbus.adapter.reports import Reports
 from agentbus.adapter.session import Session, State
 from agentbus.adapter.stream import Entry
 from agentbus.client.connection import Answer
+from agentbus.config import KIB, MIB, Settings
 from agentbus.wire.rpc import (
     AttachmentParams,
     DeliverNote,
@@ -30,8 +31,9 @@ MAX_SESSIONS: Final = 64
 class Sessions:
     """All of them, by key; requests go through the link."""
 
-    def __init__(self, link: Link, agent: str | None, project: Project) -> None:
+    def __init__(self, link: Link, agent: str | None, project: Project, settings: Settings) -> None:
         self._link = link
+        self._settings = settings
         self._agent = agent
         self._project = project
         self._sessions: dict[SessionKey, Session] = {}
@@ -39,6 +41,16 @@ class Sessions:
         self._root: SessionKey | None = None
         self._registering: dict[int, Session] = {}
         self.reports = Reports(link)
+
+    @property
+    def window_is_full(self) -> bool:
+        """Whether the daemon had pushed as much as it may, so that there may be more."""
+        peaks = [session.inbox.peak for session in self._sessions.values()]
+        count, size = sum(count for count, _ in peaks), sum(size for _, size in peaks)
+        settings = self._settings
+        window = settings.prefetch_mib * MIB
+        room = window - min(settings.max_message_kib * KIB, window // 4)
+        return count >= settings.prefetch_messages or size > room
 
     # who is there
 
@@ -103,7 +115,9 @@ class Sessions:
             each.lose()
 
     def _attach(self, session: Session) -> None:
-        if not self._link.ready or session.problem is not None:
+        """Not while a claim is under way that is to be given back: it may hold the name."""
+        leaving = any(each.released for each in self._registering.values())
+        if leaving or not self._link.ready or session.problem is not None:
             return
         session.state = State.ATTACHING
         key, project = session.key, self._project
@@ -142,17 +156,22 @@ class Sessions:
     def _registered(self, session: Session, answer: Answer, now: float) -> bool:
         if answer.error is not None:
             session.refuse(answer.error, now)
+            self._attach_waiting()
         if not isinstance(answer.result, RegisterResult):
             return False
         renewed = self._is_another(answer.result.instance)
         if session.released:
             self._give_back(answer.result.attachment)
+            self._attach_waiting()
             return renewed
         session.accept(answer.result, now)
         self.reports.report(session)
-        if session.renewed_at is None:  # its harness has begun or resumed it, just now
-            self.reports.renew(session, now)
         return renewed
+
+    def _attach_waiting(self) -> None:
+        for each in self._sessions.values():
+            if each.state is State.DETACHED:
+                self._attach(each)
 
     def _give_back(self, attachment: str) -> None:
         self._link.request("release", AttachmentParams(attachment=attachment))

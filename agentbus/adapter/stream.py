@@ -107,6 +107,9 @@ class Stream(msgspec.Struct, eq=False):
     told: dict[int, Told] = msgspec.field(default_factory=dict)
     """Places beyond `confirmed` that were handed, in this epoch or an earlier one."""
 
+    behind: bool = False
+    """Whether the daemon holds more that it will push."""
+
     stale: bool = False
     """Whether it may hold memories of an earlier epoch."""
 
@@ -197,6 +200,7 @@ class Stream(msgspec.Struct, eq=False):
         Gives those of it that are being written: they are strays from now on.
         """
         self.forget_reports()
+        self.behind = False
         first = next((each for each in self.unsettled if each.state == "buffered"), None)
         strays = [] if first is None else self.forget(first)
         self.stale = any(each.is_memory for each in self.unsettled)

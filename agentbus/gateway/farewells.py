@@ -34,10 +34,11 @@ class Farewells:
         self._connections = connections
 
     def expired(self, frame: CursorsExpired) -> None:
-        """Cursors of a session ran out just now."""
+        """Cursors of a session ran out. A writer that starts anew tells of those it finds, too."""
         for attachment in attachments_of(self._connections):
             if attachment.id == frame.attachment and attachment.session_id is not None:
-                self.begin(attachment, frame.expired)
+                news = [info for info in frame.expired if info.id not in attachment.farewells]
+                self.begin(attachment, news)
                 return
 
     def begin(self, attachment: Attachment, expired: Iterable[ExpiredInfo]) -> None:

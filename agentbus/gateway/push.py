@@ -281,7 +281,8 @@ class _Lines:
         gaps = [_gap(feed, lost) for lost in push.gaps]
         lines = []
         for through, part in _cut(push):
-            lines.append(replies.deliver(feed.head, through, _join(part), gaps))
+            behind = through < push.through or feed.delivery.state is not State.LIVE
+            lines.append(replies.deliver(feed.head, through, _join(part), gaps, behind=behind))
             gaps = []
         return lines
 

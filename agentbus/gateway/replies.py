@@ -67,10 +67,13 @@ def deliver_head(
     ) % (_encode(attachment), _encode(under), subscription, _encode(channel))
 
 
-def deliver(head: bytes, through: Seq, body: bytes, gaps: Iterable[Gap] = ()) -> bytes:
+def deliver(
+    head: bytes, through: Seq, body: bytes, gaps: Iterable[Gap] = (), *, behind: bool = False
+) -> bytes:
     """A `deliver` line; `body` is envelopes joined by commas, spliced as they are."""
     told = list(gaps)
     tail = b',"gaps":%b' % _encode(told) if told else b""
+    tail += b',"behind":true' if behind else b""
     return b'%b%d,"messages":[%b]%b}}\n' % (head, through, body, tail)
 
 

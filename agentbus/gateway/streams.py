@@ -59,14 +59,14 @@ class Streams:
             self._fail(ref, reason)
 
     def _step(self, ref: int) -> None:
-        self._link.ask([self._readings[ref].command()], partial(self._replied, ref))
+        self._link.ask(self._readings[ref].commands(), partial(self._replied, ref))
 
     def _replied(self, ref: int, replies: list[Reply]) -> None:
         reading = self._readings.get(ref)
         if reading is None:
             return
         try:
-            reading.take(replies[0])
+            reading.take_all(replies)
         except Unavailable as error:
             self._fail(ref, error.message)
             return

@@ -23,6 +23,11 @@ GROWTH: Final = 8
 """How many times larger than the one before it a step may be."""
 
 
+WHOLE: Final[Command] = (b"HGET", keys.META, keys.COMMIT)
+"""Asked after each step, in the same turn: without a mark somebody has emptied Redis, and what is
+missing there is missing for no reason of ours."""
+
+
 class Entry(msgspec.Struct, frozen=True, gc=False):
     """A message in its stream; `envelope` is its JSON, of a memory that of its current revision."""
 
@@ -81,6 +86,17 @@ class Reading:
             return (b"XRANGE", self._key, start, b"+", b"COUNT", count)
         start = b"+" if self._edge is None else b"(" + keys.entry_id(self._edge)
         return (b"XREVRANGE", self._key, start, b"-", b"COUNT", count)
+
+    def commands(self) -> list[Command]:
+        """The same, and whether the reply can be believed."""
+        return [self.command(), WHOLE]
+
+    def take_all(self, replies: Sequence[Reply]) -> None:
+        """The replies to `commands`. Raises Unavailable where nothing is to be learnt of them."""
+        reply, mark = replies
+        if not isinstance(mark, bytes) or not mark.isdigit():
+            raise Unavailable("Redis does not hold what was written to it")
+        self.take(reply)
 
     def take(self, reply: Reply) -> None:
         """The reply to the last command. Raises Unavailable where Redis refused it."""

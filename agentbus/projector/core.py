@@ -1,7 +1,12 @@
 """The projector without its IO: events to the part that they concern.
 
 endpoint   the way to the server, its identity and fitness
-pipeline   recovery, live writes, checks
+pipeline   recovery, and what is written when
+writes     what is on its way to Redis
+live       what the writer tells, as steps
+trimming   evictions, and the measure
+index      the search index within the server, where it has one
+checks     the look at what nobody should have changed, and snapshots
 standing   the state, and what writer and gateway are told
 ending     the orderly stop
 """

@@ -519,7 +519,8 @@ class DeliverNote(Params, frozen=True):
 
     `messages` are whole envelopes. Once all of them (and all earlier ones of the subscription) are
     handed off, `through` is the position to report: it may lie past the last message, since own
-    messages are not delivered. `gaps` come before the messages.
+    messages are not delivered. `gaps` come before the messages. `behind` tells that the stream
+    holds more that there was no room for, or that is still being read.
     """
 
     attachment: str
@@ -530,6 +531,7 @@ class DeliverNote(Params, frozen=True):
     messages: list[msgspec.Raw] = []
     gaps: list[Gap] = []
     expired: list[Expired] = []
+    behind: bool = False
 
 
 class EpochNote(Params, frozen=True):

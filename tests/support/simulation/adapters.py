@@ -40,8 +40,9 @@ class Harness(Protocol):
 
     reads: bool
 
-    def handed(self, adapter: Adapter, line: bytes) -> None:
-        """The last byte of a line is out: it was delivered at this moment."""
+    def handed(self, adapter: Adapter, line: bytes, *, begun: bool) -> None:
+        """The last byte of a line is out: it was delivered at this moment. Its first byte may have
+        been out long before."""
 
     def said(self, adapter: Adapter, line: bytes) -> None:
         """The line has been read, a little later."""
@@ -58,6 +59,7 @@ class Adapter(Process):
         self._handling = False
         self._out: deque[tuple[bytes, int]] = deque()
         self._begun = False
+        self._connected_at = 0.0
         self._daemon: End | None = None
         self._timer: Timer | None = None
         self._code: int | None = None
@@ -76,6 +78,11 @@ class Adapter(Process):
     def connected(self) -> bool:
         """Whether it has a connection to the daemon."""
         return self._daemon is not None
+
+    @property
+    def attentive_since(self) -> float:
+        """Since when it was connected to the same daemon, and never halted."""
+        return max(self._connected_at, self._halted_until)
 
     def _begin(self) -> None:
         self._carry_out(self._core.begin(self.scheduler.instant()))
@@ -153,8 +160,8 @@ class Adapter(Process):
     def _write_stdout(self) -> None:
         while self._out and self._harness.reads:
             line, token = self._out.popleft()
-            self._begun = False
-            self._harness.handed(self, line)
+            begun, self._begun = self._begun, False
+            self._harness.handed(self, line, begun=begun)
             self.scheduler.trace.said(line)
             delay = 1e-4 * self.scheduler.chance("stdio").random()
             self.scheduler.after(delay, self._harness.said, self, line)
@@ -178,6 +185,7 @@ class Adapter(Process):
         if end is None:
             return DaemonUnreachable()
         self._daemon = end
+        self._connected_at = self.scheduler.now
         end.incoming.read(
             self, lambda data, _: self._from_daemon(end, data), lambda: self._daemon_closed(end)
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tests.support.simulation import workload
 from tests.support.simulation.clients import Client
+from tests.support.simulation.editors import Editor
 from tests.support.simulation.machine import Machine
 from tests.support.simulation.receivers import Historian, Receiver
 from tests.support.simulation.senders import Sender
@@ -20,6 +21,7 @@ class Agent:
         chance = scheduler.chance(f"pace {name}")
         self.client = Client(machine, name, truth.show)
         self.sender = Sender(self.client, truth, scheduler, chance.choice(workload.PACES))
+        self.editor = Editor(self.client, truth, scheduler, 3 * chance.choice(workload.PACES))
         self.receiver = Receiver(self.client, truth, scheduler, chance.choice(workload.PACES), calm)
         self.historian = Historian(self.client, truth, scheduler)
         self.joined = False
@@ -30,7 +32,7 @@ class Agent:
     @property
     def busy(self) -> bool:
         """Whether it has begun something that it has to finish."""
-        return not self.joined or self.sender.busy > 0
+        return not self.joined or self.sender.busy + self.editor.busy > 0
 
     def join(self) -> None:
         """Has an adapter, which starts a daemon if need be, and subscribes."""
@@ -47,6 +49,7 @@ class Agent:
         self._wanted = True
         if self.joined:
             self.sender.begin()
+            self.editor.begin()
             self.receiver.begin()
             self.historian.begin()
 
@@ -54,6 +57,7 @@ class Agent:
         """Begins nothing more, and receives as fast as it can."""
         self._wanted = False
         self.sender.stop()
+        self.editor.stop()
         self.historian.stop()
         self.receiver.begin()
         self.receiver.hurry()

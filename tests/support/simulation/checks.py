@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from agentbus.mirror import keys
 from agentbus.supervisor.services import REDIS, SERVICES
 from tests.support.simulation.children import Child
 from tests.support.simulation.pipes import End
 from tests.support.simulation.truth import Truth, require
+from tests.support.simulation.workload import MEMORIES
 
 if TYPE_CHECKING:
     from tests.support.simulation.machine import Machine
+
+
+LIVE: Final = """
+    SELECT live_bytes,
+        (SELECT ifnull(sum(length(envelope)), 0) FROM messages WHERE tombstone = 0)
+    FROM meta
+"""
 
 
 def audit(truth: Truth, machine: Machine) -> None:
@@ -42,12 +50,22 @@ def database(truth: Truth) -> None:
     found = connection.execute(
         "SELECT message_id, seq, envelope FROM messages ORDER BY id"
     ).fetchall()
-    known = [(row.message_id, row.seq, row.envelope) for row in truth.rows.values()]
+    rows = list(truth.rows.values())
+    kept = [row for row in rows if row.memory_id is not None or not row.gone]
+    known = [(row.message_id, row.seq, row.envelope) for row in kept]
     require(found == known, "rows have changed since they were committed")
-    receipts = connection.execute("SELECT operation_id, seq FROM receipts ORDER BY id").fetchall()
-    require(receipts == [row[:2] for row in found], "receipts are not those of the rows")
-    counted = connection.execute("SELECT messages, receipts, last_id FROM meta").fetchone()
-    require(counted == (len(found), len(found), len(found)), "counted wrongly", counted)
+    receipts = connection.execute(
+        "SELECT operation_id, seq FROM receipts WHERE revision IS NOT NULL OR memory_id IS NULL "
+        "ORDER BY id"
+    ).fetchall()
+    require(receipts == [(row.message_id, row.seq) for row in rows], "receipts of other rows")
+    living = sum(not memory.deleted for memory in truth.memories.values())
+    revisions = sum(len(memory.revisions) for memory in truth.memories.values())
+    expected = (len(kept) - revisions, living, revisions - living)
+    counted = connection.execute("SELECT messages, memories, tombstones FROM meta").fetchone()
+    require(counted == expected, "counted wrongly", counted, expected)
+    sizes = connection.execute(LIVE).fetchone()
+    require(sizes[0] == sizes[1], "bytes counted wrongly", sizes)
     lost = truth.accepted.keys() - truth.rows.keys()
     require(not lost, "accepted, but not stored", sorted(lost))
 
@@ -59,7 +77,20 @@ def mirror(truth: Truth, machine: Machine) -> None:
     (commit,) = connection.execute("SELECT commit_id FROM meta").fetchone()
     for name, rows in truth.streams.items():
         (number,) = connection.execute("SELECT id FROM channels WHERE name = ?", (name,)).fetchone()
-        expected = [(row.seq, row.envelope) for row in rows]
+        kept = [row for row in rows if not row.gone]
+        if name == MEMORIES:
+            contents = [
+                (row.memory_id.encode(), truth.memories[row.memory_id].revisions[-1].envelope)
+                for row in kept
+                if row.memory_id is not None
+            ]
+            held = model.hashes.get(keys.contents(number), {})
+            require(held == dict(contents), "memories differ", name)
+            expected = [
+                (row.seq, identity) for row, (identity, _) in zip(kept, contents, strict=True)
+            ]
+        else:
+            expected = [(row.seq, row.envelope) for row in kept]
         require(model.envelopes(keys.stream(number)) == expected, "a stream differs", name)
     mark = model.hashes[keys.META][keys.COMMIT]
     require(mark == b"%d" % commit, "Redis is not at the last commit", mark, commit)
@@ -69,8 +100,9 @@ def cursors(truth: Truth) -> None:
     """Everybody was shown everything, and the cursors say so."""
     require(not truth.missing(), "not shown", truth.missing())
     for cursor in truth.cursors.values():
-        top = len(truth.streams.get(cursor.channel, []))
-        require(cursor.position == top, "a cursor lags behind what was shown", cursor, top)
+        stream = truth.streams.get(cursor.channel, [])
+        ahead = [row.seq for row in stream[cursor.position :] if not row.gone]
+        require(not ahead, "a cursor lags behind what was shown", cursor, ahead)
 
 
 def links(machine: Machine) -> None:

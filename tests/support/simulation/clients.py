@@ -6,6 +6,7 @@ it as delivered; it learns of it a little later.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -32,10 +33,11 @@ class Call:
 
 
 class Client:
-    """`shown` is told of every message in a recv result, with the adapter that wrote it."""
+    """`shown` is told of every recv result, with the adapter that wrote it, and since when that one
+    must have read all that the daemon had told it before."""
 
     def __init__(
-        self, machine: Machine, name: str, shown: Callable[[str, int, Result], None]
+        self, machine: Machine, name: str, shown: Callable[[str, int, Result, float], None]
     ) -> None:
         self.name = name
         self.reads = True
@@ -130,11 +132,12 @@ class Client:
 
     # ---- what comes
 
-    def handed(self, adapter: Adapter, line: bytes) -> None:
+    def handed(self, adapter: Adapter, line: bytes, *, begun: bool) -> None:
         """The last byte of a line is out."""
         reply = msgspec.json.decode(line)
         if self._received.pop(reply.get("id"), 0) is None:
-            self._shown(self.name, self.lives, reply["result"]["structuredContent"])
+            since = math.inf if begun or not adapter.connected else adapter.attentive_since
+            self._shown(self.name, self.lives, reply["result"]["structuredContent"], since)
 
     def said(self, adapter: Adapter, line: bytes) -> None:
         """A line has been read."""

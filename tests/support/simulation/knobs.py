@@ -13,6 +13,7 @@ from agentbus.config import Settings
 from agentbus.gateway import lanes, push, reports
 from agentbus.mirror import read
 from agentbus.projector import pipeline, recover, writes
+from agentbus.writer import capacity, retention
 from agentbus.writer import core as writer
 
 KNOBS: Final[tuple[tuple[ModuleType, str, tuple[int, ...]], ...]] = (
@@ -25,6 +26,9 @@ KNOBS: Final[tuple[tuple[ModuleType, str, tuple[int, ...]], ...]] = (
     (writes, "IN_FLIGHT", (1, 2, 4)),
     (pipeline, "SURVEY_CHANNELS", (1, 64)),
     (writer, "MAX_OPERATIONS", (1, 4, 256)),
+    (retention, "CHUNK_ROWS", (1, 7, 512)),
+    (capacity, "MIB", (512, 2048, 1024 * 1024)),
+    (capacity, "MEASURABLE", (2000, 4 * 1024 * 1024)),
 )
 """Module, constant, and what it may be; the last is about what it is."""
 

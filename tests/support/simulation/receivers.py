@@ -120,11 +120,12 @@ class Historian:
         for bound in ("before", "after"):
             if self._chance.random() < 0.5:
                 arguments[bound] = self._chance.randint(1, top + 1)
-        if self._client.call("history", arguments, lambda result: self._told(arguments, result)):
-            return
-        self._pause()
+        began = self._scheduler.now
 
-    def _told(self, arguments: Arguments, result: Result | None) -> None:
-        if result is not None and code_of(result) is None:
-            self._truth.look_back(arguments, result)
-        self._pause()
+        def told(result: Result | None) -> None:
+            if result is not None and code_of(result) is None:
+                self._truth.look_back(arguments, result, began)
+            self._pause()
+
+        if not self._client.call("history", arguments, told):
+            self._pause()

@@ -7,7 +7,7 @@ from typing import Final
 from tests.support.simulation.clients import Arguments, Client, Result
 from tests.support.simulation.scheduler import Scheduler
 from tests.support.simulation.truth import Truth, require
-from tests.support.simulation.workload import CHANNELS, PASSING, code_of
+from tests.support.simulation.workload import CHANNELS, FULL, PASSING, code_of
 
 REPEATED: Final = 0.1
 """How often a message that was accepted is sent again."""
@@ -67,7 +67,11 @@ class Sender:
             self._again(message)
 
     def _told(self, message: Arguments, result: Result | None) -> None:
-        if result is None or code_of(result) is not None:
+        code = "lost" if result is None else code_of(result, PASSING | {FULL})
+        if code == FULL:
+            self._done()
+            return
+        if result is None or code is not None:
             self._again(message)
             return
         again = message["message_id"] in self._truth.accepted
@@ -88,7 +92,7 @@ class Sender:
 
         def told(result: Result | None) -> None:
             if result is not None:
-                known = code_of(result, PASSING | {"operation_id_conflict"})
+                known = code_of(result, PASSING | {"operation_id_conflict", FULL})
                 require(known is not None, "an id was used twice", message["message_id"], result)
             self._done()
 

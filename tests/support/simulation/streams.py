@@ -69,15 +69,15 @@ class Streams:
 
     def _step(self, ref: int) -> None:
         assert self._connection is not None
-        command = self._readings[ref].command()
-        self._connection.send([command], lambda replies: self._replied(ref, replies))
+        commands = self._readings[ref].commands()
+        self._connection.send(commands, lambda replies: self._replied(ref, replies))
 
     def _replied(self, ref: int, replies: list[Any]) -> None:
         reading = self._readings.get(ref)
         if reading is None:
             return
         try:
-            reading.take(replies[0])
+            reading.take_all(replies)
         except Unavailable as error:
             self._fail(ref, error.message)
             return

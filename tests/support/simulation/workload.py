@@ -10,7 +10,10 @@ from tests.support.simulation.clients import Client, Result
 from tests.support.simulation.scheduler import Scheduler
 from tests.support.simulation.truth import require
 
-CHANNELS: Final = ("general", "side/1")
+CHANNELS: Final = ("general", "side/1", "memory")
+"""The last is for memories; every bus has it."""
+
+MEMORIES: Final = CHANNELS[-1]
 
 PACES: Final = (0.1, 0.3, 1.0)
 """Seconds between two things that an agent does, about."""
@@ -27,6 +30,9 @@ PASSING: Final = frozenset(
 )
 """Errors that faults around us explain, and that another try mends."""
 
+
+FULL: Final = "capacity_exhausted"
+"""Not mended by another try: memories and receipts take it all."""
 
 GIVEN_UP: Final = "keeps dying"
 """What whoever had started the daemon is told, with `internal`, when faults come too fast."""

@@ -37,7 +37,7 @@ class World:
     def __init__(self, seed: int, agents: int = 3, settings: Settings | None = None) -> None:
         self.disk = Disk()
         self.scheduler = Scheduler(seed, self.disk.directory.encode())
-        self.truth = Truth(self.disk.database)
+        self.truth = Truth(self.disk.database, lambda: self.scheduler.now)
         settings = settings or Settings(data_directory="/sim", send_messages_per_second=10_000)
         self.machine = Machine(self.scheduler, self.disk, settings, self.truth.committed)
         self.faults = Faults(self)

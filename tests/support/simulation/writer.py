@@ -53,6 +53,7 @@ class Writer:
         self._child.ready()
 
     def _fault(self, _point: str) -> None:
+        self._committed()  # before anything of it may be evicted again
         if self.dies_after_commit:
             raise Killed
 

@@ -113,6 +113,50 @@ def test_each_session_has_its_own(make):
         assert [each["text"] for each in result["notices"]] == [text]
 
 
+# what the daemon holds back
+
+
+def test_more_tells_of_what_the_daemon_has_not_pushed(world):
+    world.deliver("1", behind=True)
+    assert world.now_result("recv")["more"] is True
+    world.deliver("2", first=2)
+    assert world.now_result("recv")["more"] is False
+
+
+def test_a_full_window_may_have_more_behind_it(make):
+    world = make(Settings(prefetch_messages=3)).begin().greet()
+    world.deliver("1", "2")
+    assert world.now_result("recv")["more"] is False
+    world.deliver("3", "4", "5", first=3)
+    assert world.now_result("recv")["more"] is True
+
+
+def test_a_window_that_was_full_may_have_more_behind_it_until_others_come(make):
+    world = make(Settings(prefetch_messages=3)).begin().greet()
+    world.deliver("1", "2", "3")
+    world.now_result("recv", max_messages=2)
+    assert world.now_result("recv")["more"] is True
+    world.deliver("4", first=4)
+    assert world.now_result("recv")["more"] is False
+
+
+def test_a_window_full_of_bytes_may_have_more_behind_it(make):
+    world = make(Settings(prefetch_mib=1)).begin().greet()
+    world.deliver(*["x" * 62_000] * 16)
+    assert world.now_result("recv", max_kib=4096)["more"] is True
+
+
+def test_a_recv_that_found_nothing_knows_that_there_is_no_more(world):
+    world.deliver("1", behind=True)
+    world.now_result("recv")
+    assert world.now_result("recv")["more"] is False
+    world.deliver("2", first=2, behind=True)
+    world.epoch = "1.1"
+    world.note("epoch", epoch="1.1")
+    world.deliver("1", "2")
+    assert world.now_result("recv")["more"] is False
+
+
 # memories that change
 
 
@@ -292,7 +336,7 @@ def test_an_expiry_ends_a_waiting_recv_is_acknowledged_and_the_subscription_is_g
 # another bus
 
 
-def renew(world) -> None:
+def reset(world) -> None:
     world.answers["hello"] = {"protocol": 1, "version": "0", "instance": "new", "state": "ready"}
     world.lose()
     world.pass_time(1)
@@ -311,18 +355,18 @@ def test_what_was_asked_of_a_bus_that_was_reset_is_not_asked_of_the_new_one(worl
     world.answers["send"] = None
     identifier = world.call(tool, **arguments)
     before = len(world.requests)
-    renew(world)
+    reset(world)
     error = world.result(identifier)["error"]
     assert (error["code"], error["retryable"]) == ("unavailable", True)
     assert "reset" in error["message"]
     later = [method for method, _ in world.requests[before:]]
-    assert later == ["hello", "register", "renew"]
+    assert later == ["hello", "register"]
 
 
 def test_what_was_refused_for_the_moment_by_the_old_bus_is_not_tried_on_the_new_one(world):
     world.answers["send"] = Recovering("not yet")
     identifier = world.call("send", channel="general", content="x")
-    renew(world)
+    reset(world)
     assert "reset" in world.result(identifier)["error"]["message"]
 
 
@@ -356,7 +400,7 @@ def test_sessions_register_anew_with_what_they_have_there(world):
         }
     )
     world.answers["renew"] = None
-    renew(world)
+    reset(world)
     (subscription,) = world.now_result("whoami")["subscriptions"]
     assert (subscription["channel"], subscription["position"]) == ("memory", 5)
     world.deliver("new", first=6)
@@ -368,7 +412,7 @@ def test_a_result_of_the_old_bus_that_is_not_begun_is_not_written(world):
     world.deliver("old")
     world.blocked = True
     identifier = world.call("recv", wait_seconds=30)
-    renew(world)
+    reset(world)
     world.blocked = False
     world.write_all()
     assert world.result(identifier) is None
@@ -382,7 +426,7 @@ def test_a_result_of_the_old_bus_that_is_begun_acknowledges_nothing_on_the_new_o
     world.blocked = True
     world.call("recv")
     begun, world.unwritten = world.unwritten, []
-    renew(world)
+    reset(world)
     world.unwritten = begun
     world.write_all()
     assert world.asked("delivered") == []
@@ -410,17 +454,6 @@ def test_the_same_bus_is_not_taken_for_another(world):
     world.pass_time(1)
     world.deliver("one")
     assert contents(world.now_result("recv")) == ["one"]
-
-
-# resumes
-
-
-def test_a_session_renews_its_subscriptions_when_it_begins_and_not_when_it_reconnects(world):
-    assert len(world.asked("renew")) == 1
-    world.lose()
-    world.pass_time(1)
-    assert len(world.asked("register")) == 2
-    assert len(world.asked("renew")) == 1
 
 
 def test_own_and_others_are_told_apart_by_the_daemon_alone(world):

@@ -100,6 +100,19 @@ def test_what_was_pushed_before_comes_before_the_news() -> None:
     assert rig.frame(Report).positions == [(7, 0)]
 
 
+def test_what_the_next_writer_tells_again_is_no_news() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1, info(7, position=0))
+    rig.show(1, 3)
+    rig.delivered(connection)
+    expire(rig, attachment, gone(position=0))
+    rig.notes(connection, "deliver")
+    expire(rig, attachment, gone(position=0))
+    assert rig.notes(connection, "deliver") == []
+    report(rig, connection, attachment, 3)
+    assert rig.framed(Report) == [], "the messages were handed off, not the news"
+
+
 def test_what_was_reported_just_before_does_not_end_it() -> None:
     rig = Rig()
     connection, attachment = rig.member(1, info(7, position=0))

