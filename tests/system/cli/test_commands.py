@@ -85,6 +85,7 @@ def test_where_nothing_runs_status_says_so_with_its_exit_code_and_stop_is_conten
 
 def test_the_status_document_has_every_member_of_the_contract(bus):
     run(bus, "daemon")
+    bus.wait_until(lambda status: "indexer" in {item["name"] for item in status["processes"]})
     result = run(bus, "status", "--json")
     document = json.loads(result.stdout)
     assert (result.returncode, result.stderr) == (0, "")
@@ -94,6 +95,7 @@ def test_the_status_document_has_every_member_of_the_contract(bus):
         "writer",
         "projector",
         "gateway",
+        "indexer",
         "redis",
     }
     assert document["config_path"] == bus.config_path
