@@ -58,11 +58,11 @@ class Daemon:
         self._lines.clear()
         self._rest = b""
 
-    def greet(self) -> None:
+    def greet(self, instance: str = "i") -> None:
         """Accepts the adapter, its hello and its session."""
         self._connection, _ = self._listener.accept()
         self._connection.settimeout(BOUND)
-        self.answer("hello", protocol=1, version="0", instance="i", state="ready")
+        self.answer("hello", protocol=1, version="0", instance=instance, state="ready")
         self.register()
 
     def register(self) -> None:
@@ -105,9 +105,9 @@ class Daemon:
         with suppress(BrokenPipeError):  # it may have been killed meanwhile
             self.write({"jsonrpc": "2.0", "id": request["id"], "result": result})
 
-    def deliver(self, *contents: str, first: int = 1) -> None:
-        """Pushes messages."""
-        messages = [{"seq": first + at, "content": each} for at, each in enumerate(contents)]
+    def deliver(self, *contents: str, first: int = 1, **more: Any) -> None:
+        """Pushes messages with further members."""
+        messages = [{"seq": first + at, "content": each} | more for at, each in enumerate(contents)]
         params = {
             "attachment": self.attachment,
             "epoch": self.epoch,
@@ -117,6 +117,17 @@ class Daemon:
             "messages": messages,
         }
         self.write({"jsonrpc": "2.0", "method": "deliver", "params": params})
+
+    def note(self, method: str, **more: Any) -> None:
+        """Tells of something that concerns the attachment."""
+        params = {"attachment": self.attachment} | more
+        self.write({"jsonrpc": "2.0", "method": method, "params": params})
+
+    def revise(self, seq: int, content: str) -> None:
+        """A memory that was pushed has changed."""
+        message = {"seq": seq, "content": content, "memory_id": f"k{seq}"}
+        facts = {"epoch": self.epoch, "subscription": 1, "seq": seq, "memory_id": f"k{seq}"}
+        self.note("revise", message=message, **facts)
 
     def write(self, *documents: Any) -> None:
         assert self._connection is not None
@@ -174,6 +185,11 @@ class Harness:
 
     def call(self, identifier: Any, tool: str, **arguments: Any) -> None:
         self.ask("tools/call", identifier, name=tool, arguments=arguments)
+
+    def bound(self, identifier: Any, tool_use: str, tool: str, **arguments: Any) -> None:
+        """A call that a hook has spoken for."""
+        meta = {"claudecode/toolUseId": tool_use}
+        self.ask("tools/call", identifier, name=tool, arguments=arguments, _meta=meta)
 
     def greet(self) -> None:
         client = {"name": "tests", "version": "1"}

@@ -103,6 +103,90 @@ def test_an_adapter_killed_before_recv_has_reported_nothing(daemon, harness):
         daemon.expect("delivered")
 
 
+# memories that change while they are written
+
+
+def test_a_result_that_waits_behind_another_says_what_is_true_when_it_is_written(daemon, harness):
+    daemon.deliver(LARGE)
+    daemon.deliver("old", first=2, memory_id="k2")
+    harness.call(1, "recv", max_kib=4096, max_messages=1)
+    assert daemon.is_silent()
+    harness.call(2, "recv")
+    harness.ask("ping", "p")
+    assert daemon.is_silent()
+    daemon.revise(2, "new")
+    assert daemon.is_silent()
+    assert contents(harness.result(1)) == [LARGE]
+    assert harness.line()["id"] == "p"
+    assert contents(harness.result(2)) == ["new"]
+    assert daemon.answer("delivered")["positions"] == [[1, 1]]
+    assert daemon.answer("delivered")["positions"] == [[1, 2]]
+
+
+def test_a_result_that_is_half_written_stays_as_it_is(daemon, harness):
+    daemon.deliver(LARGE, memory_id="k1")
+    harness.call(1, "recv", max_kib=4096)
+    assert daemon.is_silent()
+    daemon.revise(1, "new")
+    assert daemon.is_silent()
+    assert contents(harness.result(1)) == [LARGE]
+    assert daemon.answer("delivered")["positions"] == [[1, 1]]
+    harness.call(2, "recv")
+    assert daemon.is_silent()
+    assert harness.result(2)["messages"] == []
+
+
+def test_a_notice_ends_a_wait(daemon, harness):
+    harness.call(1, "recv", wait_seconds=30)
+    daemon.note("notice", kind="capacity", channel="general", text="nearly full")
+    assert harness.result(1)["notices"] == [
+        {"kind": "capacity", "channel": "general", "text": "nearly full"}
+    ]
+
+
+# hooks, the resource, another bus
+
+
+def test_a_hook_and_the_call_it_speaks_for_may_come_in_one_write(daemon, run):
+    command = [*COMMAND[:4], "--application", "tests"]
+    adapter = run(command)
+    adapter.greet()
+    daemon.greet()
+    adapter.call("hook", "bind_caller", session_id="S", tool_use_id="t", agent_id="a")
+    adapter.bound("call", "t", "whoami")
+    released = daemon.answer("release")
+    assert released["attachment"] == "1.1"
+    daemon.attachment = "1.2"
+    register = daemon.expect("register")
+    assert (register["params"]["session"], register["params"]["child"]) == ("S", "a")
+    assert adapter.result("hook") == {"bound": True}
+
+
+def test_the_inbox_is_read_and_its_changes_are_told(daemon, harness):
+    harness.ask("resources/subscribe", 1, uri="agentbus://inbox")
+    assert harness.line()["id"] == 1
+    daemon.note("inbox")
+    assert harness.line()["method"] == "notifications/resources/updated"
+    harness.ask("resources/read", 2, uri="agentbus://inbox")
+    daemon.answer("inbox", channels=[{"channel": "general", "undelivered": 3}])
+    (read,) = harness.line()["result"]["contents"]
+    assert json.loads(read["text"])["undelivered"] == 3
+
+
+def test_what_was_asked_of_a_bus_that_was_reset_ends_with_it(daemon, harness):
+    daemon.deliver("old")
+    harness.call(1, "send", channel="general", content="x")
+    daemon.expect("send")
+    daemon.hang_up()
+    daemon.greet("another")
+    error = harness.result(1)["error"]
+    assert error["code"] == "unavailable"
+    assert "reset" in error["message"]
+    harness.call(2, "recv")
+    assert daemon.is_silent()
+    assert harness.result(2)["messages"] == []
+
+
 # lines
 
 

@@ -20,6 +20,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 from mcp_types import methods
 from mcp_types.version import (
+    HANDSHAKE_PROTOCOL_VERSIONS,
     KNOWN_PROTOCOL_VERSIONS,
     LATEST_HANDSHAKE_VERSION,
     LATEST_MODERN_VERSION,
@@ -29,6 +30,8 @@ from mcp_types.version import (
 from tests.support.daemon import Daemon
 
 BOUND = 60.0
+
+INBOX = "agentbus://inbox"
 
 CONTENTS = [
     "",
@@ -48,6 +51,17 @@ class Recorded:
         self.asked: dict[Any, str] = {}
         self.lines: list[types.JSONRPCMessage] = []
         self.schemas: dict[str, Any] = {}
+        self._heard = anyio.Event()
+
+    def hear(self, message: types.JSONRPCMessage) -> None:
+        """A line has come."""
+        self.lines.append(message)
+        self._heard.set()
+        self._heard = anyio.Event()
+
+    async def heard(self) -> None:
+        """Returns with the next line."""
+        await self._heard.wait()
 
     async def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """The structured result, which is also the text, and conforms to the tool's schema."""
@@ -110,7 +124,7 @@ async def connect(bus: Daemon, name: str, revision: str) -> AsyncIterator[Record
             async with into:
                 async for message in read:
                     assert isinstance(message, SessionMessage), message
-                    recorded.lines.append(message.message)
+                    recorded.hear(message.message)
                     await into.send(message)
 
         async def speak() -> None:
@@ -215,10 +229,54 @@ def test_every_tool_answers_as_its_schema_says(bus: Daemon, revision: str) -> No
             listed = await client.call("list_channels")
             (entry,) = [each for each in listed["channels"] if each["name"] == channel]
             assert (entry["messages"], entry["undelivered"]) == (1, 0)
+            found = await client.call("search", query='"all of it"', channels=[channel])
+            assert [each["message_id"] for each in found["results"]] == [message["message_id"]]
+            assert "all of it" in found["results"][0]["snippet"]
+            read = await client.call("read", message_id=message["message_id"], offset=4)
+            assert (read["content"], read["content_length"]) == ("of it", 9)
+            who = await client.call("whoami")
+            agents = (await client.call("discover", agent=who["agent"]))["agents"]
+            assert who["display_name"] in {each["display_name"] for each in agents[0]["sessions"]}
             assert (await client.call("unsubscribe", channel=channel))["removed"] is True
-            assert client.validate() >= 8
+            bound = {"session_id": "S", "tool_use_id": "t"}
+            assert await client.call("bind_caller", **bound) == {"bound": True}
+            assert client.validate() >= 12
 
     run(use)
+
+
+@pytest.mark.parametrize("revision", KNOWN_PROTOCOL_VERSIONS)
+def test_memories_are_made_changed_told_and_deleted(bus: Daemon, revision: str) -> None:
+    async def remember() -> None:
+        async with (
+            connect(bus, f"author-{revision}", revision) as author,
+            connect(bus, f"reader-{revision}", revision) as reader,
+        ):
+            channel = f"memory/{revision}"
+            created = await author.call("create_channel", name=channel, kind="memory")
+            assert created["kind"] == "memory"
+            await reader.call("subscribe", channel=channel)
+            sent = await author.call("send", channel=channel, content="roses are red")
+            memory = sent["memory_id"]
+            (message,) = await receive(reader, 1)
+            assert (message["memory_id"], message["revision"]) == (memory, 1)
+            edited = await author.call("memory_edit", memory_id=memory, content="roses are blue")
+            assert (edited["revision"], edited["replaced_revision"]) == (2, 1)
+            (notice,) = (await reader.call("recv", wait_seconds=20))["notices"]
+            assert (notice["kind"], notice["revision"]) == ("memory_changed", 2)
+            current = await reader.call("memory_get", memory_id=memory)
+            assert current == notice["message"]
+            listed = await reader.call("memory_list", channel=channel)
+            assert listed == {"memories": [current]}
+            deleted = await author.call("memory_delete", memory_id=memory)
+            assert deleted["deleted_revision"] == 2
+            (notice,) = (await reader.call("recv", wait_seconds=20))["notices"]
+            assert (notice["kind"], notice["memory_id"]) == ("memory_deleted", memory)
+            assert (await reader.fail("memory_get", memory_id=memory))["code"] == "not_found"
+            author.validate()
+            reader.validate()
+
+    run(remember)
 
 
 @pytest.mark.parametrize("revision", KNOWN_PROTOCOL_VERSIONS)
@@ -267,14 +325,81 @@ def test_a_call_given_up_by_its_client_is_no_delivery(bus: Daemon) -> None:
     run(give_up)
 
 
-def test_a_subscription_is_acknowledged_and_stays_quiet(bus: Daemon) -> None:
-    from mcp.client.subscriptions import listen
+async def inbox(client: Recorded) -> dict[str, int]:
+    """The counts that the resource gives."""
+    result = await client.session.read_resource(INBOX)
+    (contents,) = result.contents
+    assert isinstance(contents, types.TextResourceContents)
+    channels = json.loads(contents.text)["channels"]
+    return {each["channel"]: each["undelivered"] for each in channels}
+
+
+@pytest.mark.parametrize("revision", KNOWN_PROTOCOL_VERSIONS)
+def test_the_inbox_is_a_resource(bus: Daemon, revision: str) -> None:
+    async def look() -> None:
+        async with (
+            connect(bus, f"inbox-{revision}", revision) as client,
+            connect(bus, f"filler-{revision}", revision) as sender,
+        ):
+            (resource,) = (await client.session.list_resources()).resources
+            assert str(resource.uri) == INBOX
+            assert (await client.session.list_resource_templates()).resource_templates == []
+            assert await inbox(client) == {"general": 0, "memory": 0}
+            await sender.call("send", channel="general", content="1")
+            assert await inbox(client) == {"general": 1, "memory": 0}
+            await receive(client, 1)
+            assert await inbox(client) == {"general": 0, "memory": 0}
+            client.validate()
+
+    run(look)
+
+
+@pytest.mark.filterwarnings("ignore::mcp.shared.exceptions.MCPDeprecationWarning")
+@pytest.mark.parametrize("revision", HANDSHAKE_PROTOCOL_VERSIONS)
+def test_whoever_has_subscribed_is_told_of_changes(bus: Daemon, revision: str) -> None:
+    async def subscribe() -> None:
+        async with (
+            connect(bus, f"told-{revision}", revision) as client,
+            connect(bus, f"teller-{revision}", revision) as sender,
+        ):
+            await client.call("whoami")
+            await client.session.subscribe_resource(INBOX)
+            await sender.call("send", channel="general", content="1")
+            await updated(client)
+            await client.session.unsubscribe_resource(INBOX)
+            client.validate()
+
+    run(subscribe)
+
+
+async def updated(client: Recorded) -> None:
+    """Returns when the client was told of a change of the inbox."""
+    while not any(
+        isinstance(line, types.JSONRPCNotification)
+        and line.method == "notifications/resources/updated"
+        and line.params == {"uri": INBOX}
+        for line in client.lines
+    ):
+        await client.heard()
+
+
+def test_whoever_listens_in_the_modern_era_is_told_of_changes(bus: Daemon) -> None:
+    from mcp.client.subscriptions import ResourceUpdated, listen
 
     async def subscribe() -> None:
-        async with connect(bus, "listener", LATEST_MODERN_VERSION) as client:
-            async with listen(client.session, tools_list_changed=True) as subscription:
+        async with (
+            connect(bus, "listener", LATEST_MODERN_VERSION) as client,
+            connect(bus, "speaker", LATEST_MODERN_VERSION) as sender,
+        ):
+            await client.call("whoami")
+            wanted = {"tools_list_changed": True, "resource_subscriptions": [INBOX]}
+            async with listen(client.session, **wanted) as subscription:
                 assert not subscription.honored.tools_list_changed
-                assert (await client.call("whoami"))["application"] == "sdk"
+                assert subscription.honored.resource_subscriptions == [INBOX]
+                await sender.call("send", channel="general", content="1")
+                async for event in subscription:
+                    assert event == ResourceUpdated(uri=INBOX)
+                    break
             client.validate()
 
     run(subscribe)
