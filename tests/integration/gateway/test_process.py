@@ -220,7 +220,7 @@ def fill(valkey: Valkey, first: int, last: int, content: str = "x") -> None:
         *(
             (b"XADD", b"s:1", b"%d-0" % seq, b"e", envelope(seq, content), b"s", b"900")
             for seq in range(first, last + 1)
-        )
+        ),
     )
 
 

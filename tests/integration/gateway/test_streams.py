@@ -17,7 +17,7 @@ def fill(valkey: Valkey, channel: int, count: int) -> None:
         *(
             (b"XADD", b"s:%d" % channel, b"%d-0" % seq, b"e", b"{%d}" % seq, b"s", b"9")
             for seq in range(1, count + 1)
-        )
+        ),
     )
 
 
