@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -202,7 +203,8 @@ def test_out_of_descriptors_connections_are_refused_cleanly_and_the_others_live(
     first, attachment = gateway.member(1)
     crowd = [gateway.connect() for _ in range(60)]
     for adapter in crowd:
-        adapter.ask("status")
+        with suppress(BrokenPipeError):  # refused before it could ask
+            adapter.ask("status")
     assert crowd[-1].at_end()
     assert first.call("heartbeat")["attachments"] == [attachment]
     for adapter in crowd:
