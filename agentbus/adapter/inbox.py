@@ -14,7 +14,7 @@ was: the caller has lines taken back that are being written (`Batch.holds`).
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable
 from typing import Final
 
 import msgspec
@@ -148,7 +148,8 @@ class Inbox:
         stream.behind = note.behind
         self._left = (0, 0)
         messages = {_read_head(bytes(raw)): bytes(raw) for raw in note.messages}
-        self._refresh(stream, note.through, messages)
+        current = {head.seq: message for head, message in messages.items()}
+        stream.refresh(note.through, current, self._epochs)
         gaps = [gap for gap in note.gaps if gap.lost and gap.resumed_at_seq > stream.last + 1]
         for head, message in messages.items():
             if self._message(note.subscription, stream, head, message, gaps):
@@ -159,13 +160,6 @@ class Inbox:
             self._expire(note, stream)
         else:
             stream.advance(note.through)
-
-    def _refresh(self, stream: Stream, through: int, messages: Mapping[_Head, bytes]) -> None:
-        current = {head.seq: message for head, message in messages.items()}
-        for gone in stream.refresh(through, current, self._epochs):
-            if gone.state == "buffered":
-                self._unbuffer([gone])
-                self._pass_over(gone)
 
     def _message(
         self, subscription: int, stream: Stream, head: _Head, message: bytes, gaps: list[Gap]

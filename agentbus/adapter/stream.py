@@ -180,11 +180,11 @@ class Stream(msgspec.Struct, eq=False):
         self.settle()
         return True
 
-    def refresh(self, through: int, messages: Mapping[int, bytes], epoch: int) -> list[Entry]:
-        """What came in an earlier epoch and is not handed comes again as it is now, or not at all:
-        a memory may have changed in between. Gives those that are gone."""
+    def refresh(self, through: int, messages: Mapping[int, bytes], epoch: int) -> None:
+        """What is being written of an earlier epoch comes again as it is now, or not at all: a
+        memory may have changed in between."""
         if not self.stale:
-            return []
+            return
         old = [each for each in self.unsettled if each.is_memory and each.epoch < epoch]
         again = [entry for entry in old if entry.seq <= through]
         self.stale = len(again) < len(old)
@@ -192,7 +192,6 @@ class Stream(msgspec.Struct, eq=False):
             entry.epoch = epoch
             if entry.state != "handed":
                 entry.message = messages.get(entry.seq)
-        return [entry for entry in again if entry.is_empty]
 
     def void(self) -> list[Entry]:
         """A new epoch: what follows the first buffered entry comes again.

@@ -194,29 +194,36 @@ def _metadata(metadata: dict[str, Scalar]) -> None:
             raise InvalidArgument("metadata has a whole number that does not fit into 64 bits")
 
 
-def size(params: SendParams, asked: int, attachment: Attachment, limit_kib: int) -> None:
-    """Raises MessageTooLarge where the envelope would pass the limit.
+def size(
+    params: SendParams, asked: int, attachment: Attachment, limit_kib: int
+) -> MessageTooLarge | None:
+    """What is to be said where the envelope would pass the limit.
 
     `asked` are the bytes of the request: most are so small that nothing needs to be measured. What
     only the writer knows (a reply's thread) is left out, and the writer measures again.
     """
-    if asked * _GROWTH + _BOUND_OVERHEAD > limit_kib * KIB:
-        _fit(_widest(params, attachment), limit_kib)
+    if asked * _GROWTH + _BOUND_OVERHEAD <= limit_kib * KIB:
+        return None
+    return _fit(_widest(params, attachment), limit_kib)
 
 
-def edit_size(params: MemoryEditParams, asked: int, attachment: Attachment, limit_kib: int) -> None:
+def edit_size(
+    params: MemoryEditParams, asked: int, attachment: Attachment, limit_kib: int
+) -> MessageTooLarge | None:
     """The same for an edit; what it leaves as it is only the writer knows."""
-    if asked * _GROWTH + _BOUND_OVERHEAD > limit_kib * KIB:
-        _fit(_widest_edit(params, attachment), limit_kib)
+    if asked * _GROWTH + _BOUND_OVERHEAD <= limit_kib * KIB:
+        return None
+    return _fit(_widest_edit(params, attachment), limit_kib)
 
 
-def _fit(widest: Message, limit_kib: int) -> None:
+def _fit(widest: Message, limit_kib: int) -> MessageTooLarge | None:
     found, limit = len(_encode(widest)), limit_kib * KIB
-    if found > limit:
-        raise MessageTooLarge(
-            f"the message's envelope has {found} bytes, max_message_kib is {limit_kib} ({limit} "
-            "bytes): shorten it, or put the content into a file and send a reference to it"
-        )
+    if found <= limit:
+        return None
+    return MessageTooLarge(
+        f"the message's envelope has {found} bytes, max_message_kib is {limit_kib} ({limit} "
+        "bytes): shorten it, or put the content into a file and send a reference to it"
+    )
 
 
 def _widest_edit(params: MemoryEditParams, attachment: Attachment) -> Message:

@@ -12,7 +12,6 @@ What is refused leaves no trace, and does not stall its lane.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 
 from agentbus.config import Settings
@@ -76,17 +75,22 @@ class Admission:
     # ---- in
 
     def admit(
-        self, frame: Lasting, attachment: Attachment, call: Call, fits: Callable[[], None]
+        self,
+        frame: Lasting,
+        attachment: Attachment,
+        call: Call,
+        too_large: MessageTooLarge | None = None,
     ) -> None:
-        """Has it carried out, or refused; `fits` raises MessageTooLarge."""
+        """Has it carried out, or refused."""
         try:
-            fits()
+            if too_large is not None:
+                raise too_large
             attachment.lane.require_room(call.size)
             self._charge(attachment, call)
         except (MessageTooLarge, RateLimited) as error:
             self._unless_done(frame, call, error)
-            return
-        self._lanes.offer(attachment.lane, Operation(frame, attachment, (call,)))
+        else:
+            self._lanes.offer(attachment.lane, Operation(frame, attachment, (call,)))
 
     def _charge(self, attachment: Attachment, call: Call) -> None:
         assert attachment.bucket is not None

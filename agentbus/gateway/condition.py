@@ -18,6 +18,8 @@ class Condition:
         self.committed = CommitId(0)
         self.unheard = CommitId(0)
         """What the writer had when it came: of changes up to here nobody may have told us."""
+        self.doubtful = False
+        """Whether changes of memories were given up that may have been made all the same."""
         self.visible = CommitId(0)
         self.ready = False
         """Whether the projection holds everything that was announced."""
@@ -89,8 +91,13 @@ class Condition:
         known, self._generation = self._generation, generation
         if known is None or known == generation or not projection.rebuilds:
             return False
-        self._epochs += 1
+        self.begin_epoch()
         return True
+
+    def begin_epoch(self) -> None:
+        """What was pushed is void."""
+        self.doubtful = False
+        self._epochs += 1
 
     def unprojected(self) -> None:
         """The projector is gone."""

@@ -158,6 +158,9 @@ class DaemonLinks:
         for info in frame.channels:
             parts.channels.opened(info)
         self._look_for_emptied()
+        if condition.doubtful:
+            condition.begin_epoch()
+            self._begin_epoch()
         if first:
             parts.greeter.known()
             parts.alarms.set(UNREADY, parts.alarms.now + READY_SECONDS)

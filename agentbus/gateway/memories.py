@@ -72,12 +72,8 @@ class Memories:
             params.metadata,
             params.references,
         )
-        self._admission.admit(
-            frame,
-            attachment,
-            call,
-            lambda: accept.edit_size(params, call.size, attachment, self._max_message_kib),
-        )
+        too_large = accept.edit_size(params, call.size, attachment, self._max_message_kib)
+        self._admission.admit(frame, attachment, call, too_large)
 
     def delete(self, call: Call, params: MemoryDeleteParams) -> None:
         """Has it deleted."""
@@ -91,7 +87,7 @@ class Memories:
             params.operation_id,
             _fingerprint(params),
         )
-        self._admission.admit(frame, attachment, call, lambda: None)
+        self._admission.admit(frame, attachment, call)
 
     # ---- what follows
 

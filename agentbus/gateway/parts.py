@@ -44,6 +44,7 @@ from agentbus.gateway.status import StatusDesk
 from agentbus.gateway.subscriptions import Subscriptions
 from agentbus.gateway.visibility import Visibility
 from agentbus.gateway.writer_link import WriterLink
+from agentbus.wire.links import MemoryDelete, MemoryEdit
 
 
 class Parts:
@@ -113,4 +114,6 @@ class Parts:
     def _give_up(self) -> None:
         error = Unavailable(f"the writer did not come back within {PATIENCE_SECONDS:.0f} s")
         for operation in self.writer.impatient():
+            if isinstance(operation.frame, MemoryEdit | MemoryDelete):
+                self.condition.doubtful = True
             self.answers.refuse(operation, error)

@@ -45,9 +45,5 @@ class Sending:
             fingerprint(params.channel, payload),
             payload,
         )
-        self._admission.admit(
-            frame,
-            attachment,
-            call,
-            lambda: accept.size(params, call.size, attachment, self._max_message_kib),
-        )
+        too_large = accept.size(params, call.size, attachment, self._max_message_kib)
+        self._admission.admit(frame, attachment, call, too_large)

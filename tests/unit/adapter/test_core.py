@@ -411,6 +411,60 @@ def test_a_hook_is_answered_although_no_daemon_runs(make):
     bound(world, "t1", "S")
 
 
+def test_a_claim_waits_until_the_one_before_it_is_given_back(make):
+    """Else the name of the session is still somebody's."""
+    world = make(claude_session="stale")
+    world.answers["register"] = None
+    world.begin().greet("claude-code")
+    meta = bound(world, "t1", "S")
+    identifier = world.call("whoami", meta)
+    (held,) = [each for each in world.held if each[1] == "register"]
+    world.answers["register"] = world._register
+    world.answer(held[0], world._register(held[2]))
+    methods = [method for method, _ in world.requests]
+    assert methods[-2:] == ["release", "register"]
+    assert world.result(identifier)["session"] == "S"
+
+
+def test_a_claim_that_nobody_wants_any_more_and_is_refused_holds_up_nobody(make):
+    world = make(claude_session="stale")
+    world.answers["register"] = None
+    world.begin().greet("claude-code")
+    identifier = world.call("whoami", bound(world, "t1", "S"))
+    held = world.held[0]
+    world.answers["register"] = world._register
+    world.answer(held[0], SessionAlreadyConnected("somebody has it"))
+    assert world.result(identifier)["session"] == "S"
+    assert world.asked("release") == []
+
+
+def test_the_subagents_that_were_idle_for_longest_make_room(make):
+    world = make().begin().greet("claude-code")
+    for number in range(70):
+        world.call("whoami", bound(world, f"t{number}", "S", agent_id=f"a{number}"))
+    released = [each["attachment"] for each in world.asked("release")]
+    assert len(world.asked("register")) - len(released) == 64
+    again = world.call("whoami", bound(world, "again", "S", agent_id="a69"))
+    assert world.result(again)["child"] == "a69"
+    assert len(world.asked("release")) == len(released)
+
+
+def test_an_operation_of_a_session_that_was_released_before_it_was_asked_is_told(make):
+    world = make(claude_session="S")
+    world.running = False
+    world.silent_start = True
+    world.begin().greet("claude-code")
+    identifier = world.call("send", bound(world, "t1", "S"), channel="general", content="x")
+    world.call("whoami", bound(world, "t2", "T"))
+    assert world.result(identifier)["error"]["code"] == "unavailable"
+
+
+def test_notifications_of_nobody_and_of_kinds_to_come_are_nothing(world):
+    world.note("from the future", x=1)
+    world.note("revoke", attachment="9.9", epoch="1.0", subscription=1, seq=1, memory_id="k")
+    assert world.now_result("whoami")["display_name"] == "Sam"
+
+
 def test_a_new_root_gives_back_what_the_old_one_and_its_children_have_handed_off(make):
     world = make(claude_session="S").begin().greet("claude-code")
     world.answers["delivered"] = None

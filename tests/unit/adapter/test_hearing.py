@@ -336,6 +336,25 @@ def test_an_expiry_ends_a_waiting_recv_is_acknowledged_and_the_subscription_is_g
 # another bus
 
 
+def test_whoever_is_registered_when_the_bus_turns_out_to_be_another_registers_anew(make):
+    """The gateway lived on while the bus behind it was replaced."""
+    world = make().begin().greet("codex-mcp-client")
+    world.answers["delivered"] = None
+    root = {"threadId": "r", "sessionId": "r"}
+    world.call("whoami", root)
+    world.deliver("old")
+    world.call("recv", root)
+    world.answers["register"] = lambda params: world._register(params) | {"instance": "new"}
+    told = world.result(world.call("whoami", {"threadId": "c", "sessionId": "r"}))
+    assert told["child"] == "c"
+    registered = [each.get("child") for each in world.asked("register")]
+    assert registered == [None, "c", None]
+    assert len(world.asked("delivered")) == 1
+    world.answer(next(each[0] for each in world.held if each[1] == "delivered"), {})
+    world.deliver("new")
+    assert contents(world.result(world.call("recv", root))) == ["new"]
+
+
 def reset(world) -> None:
     world.answers["hello"] = {"protocol": 1, "version": "0", "instance": "new", "state": "ready"}
     world.lose()

@@ -6,7 +6,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbus.adapter.inbox import Inbox
+from agentbus.adapter.inbox import Batch, Inbox
 from agentbus.wire.rpc import DeliverNote, Expired, Gap, ReviseNote, RevokeNote, Subscription
 
 STREAMS = (1, 2)
@@ -158,6 +158,92 @@ def test_what_was_not_written_across_an_epoch_comes_from_either_copy_once():
     inbox.deliver(note(1, 2, 3, epoch="1.1"))
     inbox.restore(batch)
     assert seqs(inbox.take(10, ROOM)) == [1, 2, 3]
+
+
+def with_a_stray() -> tuple[Inbox, Batch]:
+    """The second message is being written; the first was cancelled, then an epoch began."""
+    inbox = attached(note(1, 2))
+    first, second = inbox.take(1, ROOM), inbox.take(1, ROOM)
+    inbox.restore(first)
+    inbox.begin("1.1")
+    return inbox, second
+
+
+def test_what_was_written_out_of_turn_before_its_copy_came_is_not_shown_again():
+    inbox, second = with_a_stray()
+    inbox.hand_off(second)
+    inbox.deliver(note(1, 2, 3, epoch="1.1"))
+    batch = inbox.take(9, ROOM)
+    assert seqs(batch) == [1, 3]
+    inbox.hand_off(batch)
+    assert inbox.report() == [(1, 3)]
+
+
+def test_what_is_written_out_of_turn_after_its_copy_came_is_not_shown_again():
+    inbox, second = with_a_stray()
+    inbox.deliver(note(1, 2, 3, epoch="1.1"))
+    first = inbox.take(9, ROOM)
+    assert seqs(first) == [1]
+    assert inbox.take(9, ROOM).entries == []
+    inbox.hand_off(second)
+    last = inbox.take(9, ROOM)
+    assert seqs(last) == [3]
+    inbox.hand_off(first)
+    inbox.hand_off(last)
+    assert inbox.report() == [(1, 3)]
+
+
+def test_what_was_not_written_out_of_turn_is_shown_by_its_copy():
+    inbox, second = with_a_stray()
+    inbox.deliver(note(1, 2, epoch="1.1"))
+    inbox.restore(second)
+    assert seqs(inbox.take(9, ROOM)) == [1, 2]
+
+
+def test_a_gap_of_which_all_was_shown_is_none():
+    inbox, second = with_a_stray()
+    gap = Gap(channel="c1", after_seq=1, resumed_at_seq=3, lost=1)
+    inbox.deliver(note(1, epoch="1.1"))
+    inbox.deliver(note(through=2, epoch="1.1", gaps=[gap]))
+    inbox.hand_off(second)
+    batch = inbox.take(9, ROOM)
+    assert [(entry.seq, entry.gaps) for entry in batch.entries] == [(1, [])]
+    inbox.hand_off(batch)
+    assert inbox.report() == [(1, 2)]
+
+
+def test_a_gap_that_was_shown_with_a_message_is_not_shown_with_its_copy():
+    gap = Gap(channel="c1", after_seq=1, resumed_at_seq=4, lost=2)
+    inbox = attached(note(1))
+    inbox.deliver(note(4, gaps=[gap]))
+    first, second = inbox.take(1, ROOM), inbox.take(1, ROOM)
+    inbox.restore(first)
+    inbox.begin("1.1")
+    inbox.deliver(note(1, epoch="1.1"))
+    inbox.deliver(note(4, 5, epoch="1.1", gaps=[gap]))
+    inbox.hand_off(second)
+    assert gaps_of(second) == [(1, 4, 2)]
+    batch = inbox.take(9, ROOM)
+    assert (seqs(batch), gaps_of(batch)) == ([1, 5], [])
+
+
+def test_what_is_written_of_a_channel_that_was_left_counts_for_nothing():
+    inbox = attached(note(1))
+    batch = inbox.take(1, ROOM)
+    inbox.unsubscribed("c1")
+    inbox.hand_off(batch)
+    inbox.restore(inbox.take(1, ROOM))
+    assert inbox.report() == []
+
+
+def test_a_report_of_what_is_gone_meanwhile_is_nothing():
+    inbox = attached(note(1))
+    inbox.hand_off(inbox.take(1, ROOM))
+    positions = inbox.report()
+    inbox.unsubscribed("c1")
+    inbox.confirm(positions)
+    inbox.unreport(positions)
+    assert inbox.report() == []
 
 
 def test_a_confirmed_report_is_not_repeated():
@@ -476,6 +562,27 @@ def test_a_change_of_what_was_handed_off_or_is_not_held_is_nothing():
     for each in (revise(1), revoke(1), revise(9), revoke(9), revise(2, epoch="0.9")):
         assert inbox.revise(each) == []
     assert contents(inbox.take(9, ROOM)) == ["old"]
+
+
+def test_a_memory_of_an_earlier_epoch_that_was_not_written_is_left_to_the_new_one():
+    inbox = attached(memories(1, 2))
+    first, second = inbox.take(1, ROOM), inbox.take(1, ROOM)
+    inbox.begin("1.1")
+    inbox.restore(first)
+    assert inbox.take(9, ROOM).entries == []
+    inbox.restore(second)
+    inbox.deliver(memories(2, epoch="1.1"))
+    assert seqs(inbox.take(9, ROOM)) == [2]
+
+
+def test_a_memory_of_an_earlier_epoch_is_refreshed_by_what_comes_again():
+    inbox = attached(memories(1, 2))
+    batch = inbox.take(9, ROOM)
+    inbox.begin("1.1")
+    new = msgspec.structs.replace(note(2, epoch="1.1"), messages=[memory(2, "new")])
+    inbox.deliver(new)
+    inbox.restore(batch)
+    assert contents(inbox.take(9, ROOM)) == ["new"]
 
 
 def test_a_batch_knows_whether_it_holds_memories():

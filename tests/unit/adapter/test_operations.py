@@ -256,6 +256,65 @@ def test_an_offset_below_zero_is_refused(world):
     assert error["code"] == "invalid_argument"
 
 
+# channels
+
+
+SUBSCRIBED = {
+    "subscription": 7,
+    "channel": "x",
+    "position": 4,
+    "expires_at": "2026-12-03T00:00:00.000Z",
+    "created": True,
+    "include_own": False,
+}
+
+
+def test_a_channel_that_was_subscribed_to_is_received_until_it_is_left(world):
+    world.answers["subscribe"] = SUBSCRIBED
+    told = world.now_result("subscribe", channel="x")
+    assert told == {name: value for name, value in SUBSCRIBED.items() if name != "subscription"}
+    channels = {each["channel"] for each in world.now_result("whoami")["subscriptions"]}
+    assert channels == {"general", "x"}
+    world.deliver("five", first=5, subscription=7, channel="x")
+    world.answers["unsubscribe"] = {"channel": "x", "removed": True}
+    assert world.now_result("unsubscribe", channel="x") == {"channel": "x", "removed": True}
+    assert world.now_result("recv")["messages"] == []
+    channels = {each["channel"] for each in world.now_result("whoami")["subscriptions"]}
+    assert channels == {"general"}
+
+
+def test_subscribing_to_what_has_expired_says_from_where_and_it_is_not_told_again(world):
+    expired = [{"channel": "general", "position": 3}]
+    world.deliver(through=3, messages=[], expired=expired)
+    world.answers["subscribe"] = SUBSCRIBED | {"channel": "general", "expired_from": 3}
+    assert world.now_result("subscribe", channel="general")["expired_from"] == 3
+    assert world.now_result("recv")["expired"] == []
+
+
+@pytest.mark.parametrize(
+    ("given", "asked_for"),
+    [
+        ({}, {}),
+        ({"before": 10**18}, {"before": 2**53 - 1}),
+        ({"after": 3.0, "limit": 5}, {"after": 3, "limit": 5}),
+    ],
+)
+def test_history_is_asked_for_by_positions(world, given, asked_for):
+    world.answers["history"] = {"messages": [envelope(1, "x")], "more": True}
+    result = world.now_result("history", channel="general", **given)
+    assert result == {"messages": [envelope(1, "x")], "more": True}
+    params = asked(world, "history")
+    del params["max_bytes"]
+    assert params == {"channel": "general"} | asked_for
+
+
+def test_a_channel_is_created(world):
+    answer = {"channel": "x", "kind": "memory", "created": True}
+    world.answers["channel.create"] = answer
+    assert world.now_result("create_channel", name="x", kind="memory") == answer
+    assert asked(world, "channel.create") == {"name": "x", "kind": "memory"}
+
+
 # ids
 
 

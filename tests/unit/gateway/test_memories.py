@@ -9,7 +9,9 @@ import pytest
 from agentbus.gateway.events import SendFirst, SendIfRead, SendLine
 from agentbus.gateway.push import RETRY_SECONDS
 from agentbus.model.ids import Seq
+from agentbus.wire.events import Closed
 from agentbus.wire.links import (
+    GATEWAY_WRITER,
     Append,
     MemoryDelete,
     MemoryEdit,
@@ -352,6 +354,21 @@ def test_what_may_have_changed_while_the_writer_was_away_is_read_when_redis_has_
     rig.show_nothing()
     rig.read(entries(1, 3))
     assert rig.delivered(connection) == [1, 2, 3]
+
+
+def test_a_change_that_was_given_up_may_have_been_made_so_nothing_that_is_held_counts() -> None:
+    rig = Rig()
+    connection, attachment = follower(rig, 1)
+    rig.show(1, 1, channel=MEMORY)
+    request = edit(rig, connection, attachment)
+    rig.event(Closed(GATEWAY_WRITER))
+    rig.sleep(30.1)
+    rig.call(connection, "heartbeat")
+    assert rig.result(connection, request)["code"] == "unavailable"
+    rig.restart_writer()
+    assert rig.notes(connection, "epoch") == [{"epoch": "1.1"}]
+    rig.restart_writer()
+    assert rig.notes(connection, "epoch") == []
 
 
 def test_ordinary_channels_do_not_wait_for_that() -> None:

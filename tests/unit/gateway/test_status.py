@@ -14,6 +14,7 @@ from agentbus.wire.links import (
     GATEWAY_WRITER,
     PROJECTOR_GATEWAY,
     Append,
+    CapacityWarning,
     Processes,
     ProcessInfo,
     RedisStatus,
@@ -222,6 +223,22 @@ def test_restarts_and_full_budgets_are_warned_of() -> None:
     warnings = rig.result(connection, request)["status"]["warnings"]
     assert any("sqlite_budget_mib" in warning and "93.8 %" in warning for warning in warnings)
     assert any("writer was restarted 2 times" in warning for warning in warnings)
+
+
+def test_an_index_shows_how_far_it_is_and_its_text_counts_with_redis() -> None:
+    rig = Rig()
+    rig.show(1, 1)
+    rig.index(commit=1)
+    rig.commit = 9
+    document = status(rig)
+    assert document["index"] == {"commit_id": 1, "lag_commits": 8, "documents": 7}
+    assert document["budgets"]["redis"]["used"] == 2048 + 700
+
+
+def test_a_warning_of_the_writer_is_shown() -> None:
+    rig = Rig()
+    rig.event(Received(GATEWAY_WRITER, CapacityWarning("full of memories")))
+    assert "full of memories" in status(rig)["warnings"]
 
 
 def test_sessions_show_where_they_stand() -> None:
