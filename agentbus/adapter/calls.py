@@ -123,8 +123,7 @@ class Calls:
         if now < max(call.deadline, session.refusal_ends):
             return None
         return call.problem or Unavailable(
-            "the bus daemon did not answer in time; `agentbus status` and `agentbus doctor` tell "
-            "more"
+            "the bus daemon did not answer in time; `agentbus status` and its logs tell more"
         )
 
     def _go(self, call: Call, attachment: str, now: float) -> None:
