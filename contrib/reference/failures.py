@@ -77,6 +77,6 @@ On the socket, what is no proper request gets the numbers of JSON-RPC, and the c
 | {error_codes.PARSE_ERROR} | the line is not JSON |
 | {error_codes.INVALID_REQUEST} | it is JSON, but no request; or it is longer than 8 MiB |
 | {error_codes.METHOD_NOT_FOUND} | there is no such method |
-| {error_codes.INVALID_PARAMS} | the params do not have the method's shape, or hold a lone surrogate |
+| {error_codes.INVALID_PARAMS} | the params do not fit the method, or hold a lone surrogate |
 | {error_codes.APPLICATION_ERROR} | see `data.code`: one of those above |
 """
