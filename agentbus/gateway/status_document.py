@@ -173,10 +173,10 @@ def _sqlite(facts: Facts) -> Document:
 
 
 def _budgets(facts: Facts) -> Document:
-    text = facts.index.text_bytes if facts.index else 0
-    projected = facts.redis.dataset_bytes + text if facts.redis else None
     return {
-        "redis": _budget(projected, facts.settings.redis_budget_mib),
+        "redis": _budget(
+            facts.redis.dataset_bytes if facts.redis else None, facts.settings.redis_budget_mib
+        ),
         "sqlite": _budget(
             facts.writer.logical_bytes if facts.writer else None, facts.settings.sqlite_budget_mib
         ),
