@@ -17,6 +17,7 @@ nothing.
 from __future__ import annotations
 
 import os
+import stat
 from typing import Any, Final
 
 import msgspec
@@ -25,6 +26,7 @@ from agentbus.adapter.bindings import TOOL_USE, Bindings, Thread
 from agentbus.errors import ConfigInvalid, InvalidArgument
 
 PROJECT_FILE: Final = ".agentbus.json"
+PROJECT_FILE_BYTES: Final = 64 * 1024
 CLAUDE_SESSION: Final = "CLAUDE_CODE_SESSION_ID"
 NAME_BYTES: Final = 128
 
@@ -223,8 +225,7 @@ def _repository(directory: str) -> str | None:
 
 def _read_project(path: str) -> _ProjectFile:
     try:
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=_ProjectFile)
+        return msgspec.json.decode(_content(path), type=_ProjectFile)
     except FileNotFoundError:
         return _ProjectFile()
     except OSError as error:
@@ -234,3 +235,21 @@ def _read_project(path: str) -> _ProjectFile:
             f'{path} is not as it should be: {error}; allowed is {{"agent": a name, "channels": '
             "[names]}, both optional"
         ) from error
+
+
+def _content(path: str) -> bytes:
+    """Whoever made the repository chose what lies there: a pipe or a device would never end.
+
+    Raises ConfigInvalid and OSError.
+    """
+    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        if not stat.S_ISREG(os.fstat(fd).st_mode):
+            raise ConfigInvalid(f"{path} cannot be read: it is not a regular file")
+        with open(fd, "rb", closefd=False) as file:
+            content = file.read(PROJECT_FILE_BYTES + 1)
+    finally:
+        os.close(fd)
+    if len(content) > PROJECT_FILE_BYTES:
+        raise ConfigInvalid(f"{path} has more than {PROJECT_FILE_BYTES // 1024} KiB")
+    return content

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import os
 from typing import Any
 
 import pytest
 
 from agentbus.adapter.identity import (
+    PROJECT_FILE_BYTES,
     Caller,
     Given,
     Identity,
@@ -234,3 +236,22 @@ def test_a_project_file_that_cannot_be_used_is_a_problem_that_names_it(tmp_path,
     problem = find_project(str(tmp_path)).problem
     assert problem is not None
     assert str(tmp_path / ".agentbus.json") in problem.message
+
+
+@pytest.mark.timeout(10)
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir, lambda path: os.symlink("/dev/zero", path)])
+def test_a_project_file_that_is_no_regular_file_is_a_problem(tmp_path, make):
+    make(tmp_path / ".agentbus.json")
+    problem = find_project(str(tmp_path)).problem
+    assert problem is not None
+    assert str(tmp_path / ".agentbus.json") in problem.message
+
+
+def test_a_project_file_is_read_up_to_its_greatest_size(tmp_path):
+    text = '{"agent": "Ann"}'.ljust(PROJECT_FILE_BYTES)
+    (tmp_path / ".agentbus.json").write_text(text)
+    assert find_project(str(tmp_path)).agent == "Ann"
+    (tmp_path / ".agentbus.json").write_text(text + " ")
+    problem = find_project(str(tmp_path)).problem
+    assert problem is not None
+    assert "64 KiB" in problem.message
