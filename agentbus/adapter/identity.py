@@ -205,13 +205,18 @@ def find_project(directory: str) -> Project:
     """The repository of a directory: the nearest one above with `.git`, else the directory."""
     start = os.path.realpath(directory)
     root = _repository(start)
-    hint = _clean(os.path.basename(root)) if root is not None else None
+    hint = _clean(_text(os.path.basename(root))) if root is not None else None
     root = root or start
     try:
         file = _read_project(os.path.join(root, PROJECT_FILE))
     except ConfigInvalid as problem:
-        return Project(root, hint, problem=problem)
-    return Project(root, hint, file.agent, file.channels)
+        return Project(_text(root), hint, problem=problem)
+    return Project(_text(root), hint, file.agent, file.channels)
+
+
+def _text(path: str) -> str:
+    """A path that can be sent: names of files are bytes, and need not be UTF-8."""
+    return os.fsencode(path).decode("utf-8", "backslashreplace")
 
 
 def _repository(directory: str) -> str | None:
@@ -229,11 +234,11 @@ def _read_project(path: str) -> _ProjectFile:
     except FileNotFoundError:
         return _ProjectFile()
     except OSError as error:
-        raise ConfigInvalid(f"{path} cannot be read: {error.strerror}") from error
+        raise ConfigInvalid(f"{_text(path)} cannot be read: {error.strerror}") from error
     except msgspec.MsgspecError as error:
         raise ConfigInvalid(
-            f'{path} is not as it should be: {error}; allowed is {{"agent": a name, "channels": '
-            "[names]}, both optional"
+            f'{_text(path)} is not as it should be: {error}; allowed is {{"agent": a name, '
+            '"channels": [names]}, both optional'
         ) from error
 
 
@@ -245,11 +250,11 @@ def _content(path: str) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ConfigInvalid(f"{path} cannot be read: it is not a regular file")
+            raise ConfigInvalid(f"{_text(path)} cannot be read: it is not a regular file")
         with open(fd, "rb", closefd=False) as file:
             content = file.read(PROJECT_FILE_BYTES + 1)
     finally:
         os.close(fd)
     if len(content) > PROJECT_FILE_BYTES:
-        raise ConfigInvalid(f"{path} has more than {PROJECT_FILE_BYTES // 1024} KiB")
+        raise ConfigInvalid(f"{_text(path)} has more than {PROJECT_FILE_BYTES // 1024} KiB")
     return content

@@ -255,3 +255,22 @@ def test_a_project_file_is_read_up_to_its_greatest_size(tmp_path):
     problem = find_project(str(tmp_path)).problem
     assert problem is not None
     assert "64 KiB" in problem.message
+
+
+@pytest.mark.parametrize("content", ["{}", "{"])
+def test_a_repository_whose_name_is_not_utf8_has_a_root_and_a_hint_that_can_be_sent(
+    tmp_path, content
+):
+    repository = os.fsencode(tmp_path) + b"/caf\xe9"
+    try:
+        os.makedirs(repository + b"/.git")
+    except OSError:
+        pytest.skip("the file system takes only UTF-8")
+    with open(repository + b"/.agentbus.json", "w") as file:
+        file.write(content)
+    project = find_project(os.fsdecode(repository))
+    assert (project.root, project.hint) == (f"{tmp_path}/caf\\xe9", "caf\\xe9")
+    if project.problem is not None:
+        assert f"{tmp_path}/caf\\xe9" in project.problem.message
+        project.problem.message.encode()
+    assert (project.problem is None) == (content == "{}")
