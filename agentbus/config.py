@@ -131,15 +131,21 @@ def load(path: str | os.PathLike[str] | None = None) -> Configuration:
             raw = document.read()
     except FileNotFoundError:
         if chosen:
-            raise ConfigInvalid(f"{file}: no such file; create it or leave out --config") from None
+            remedy = "leave out --config" if path else f"unset {CONFIG_VARIABLE}, which names it"
+            raise ConfigInvalid(f"{file}: no such file; create it or {remedy}") from None
         return Configuration(_resolve(Settings(), file), file, exists=False)
     except OSError as error:
         raise ConfigInvalid(f"{file} cannot be read: {error.strerror}") from error
-    given, settings = _parse(file, raw)
+    try:
+        given, settings = _parse(file, raw)
+    except RecursionError:
+        raise ConfigInvalid(f"{file} is nested too deeply") from None
     return Configuration(_resolve(settings, file), file, exists=True, given=given)
 
 
 def _parse(file: str, raw: bytes) -> tuple[tuple[str, ...], Settings]:
+    if not raw.strip():
+        raise ConfigInvalid(f"{file} is empty; it must hold one JSON object, which may be {{}}")
     try:
         document = msgspec.json.decode(raw)
     except msgspec.DecodeError as error:
@@ -149,6 +155,7 @@ def _parse(file: str, raw: bytes) -> tuple[tuple[str, ...], Settings]:
     for key, value in document.items():
         check(file, key, value)
     settings = msgspec.convert(document, Settings)
+    _check_paths(file, settings)
     _check_combinations(file, settings)
     return tuple(document), settings
 
@@ -195,6 +202,13 @@ def schema() -> dict[str, Any]:
         "title": "agentbus configuration",
         "description": "Read once at start. Leave out what shall have its default.",
     }
+
+
+def _check_paths(file: str, settings: Settings) -> None:
+    """The operating system takes no NUL in paths and arguments."""
+    for key in ("data_directory", "redis_executable", "inspection_command"):
+        if "\0" in "".join(getattr(settings, key)):
+            raise ConfigInvalid(f"{file}: {key} contains a NUL character, which is not allowed")
 
 
 def _check_combinations(file: str, settings: Settings) -> None:

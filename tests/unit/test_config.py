@@ -30,7 +30,7 @@ def write(tmp_path):
     return write_document
 
 
-def refusal(path: Path) -> str:
+def refusal(path: Path | None) -> str:
     with pytest.raises(ConfigInvalid) as caught:
         load(path)
     return str(caught.value)
@@ -74,6 +74,14 @@ def test_a_file_that_was_named_must_exist(tmp_path):
     assert "--config" in message
 
 
+def test_a_file_that_the_variable_names_must_exist_and_the_variable_is_told(monkeypatch, tmp_path):
+    monkeypatch.setenv(config.CONFIG_VARIABLE, str(tmp_path / "none.json"))
+    message = refusal(None)
+    assert "none.json: no such file" in message
+    assert config.CONFIG_VARIABLE in message
+    assert "--config" not in message
+
+
 def test_a_file_that_cannot_be_read_is_refused_with_the_reason(tmp_path):
     assert "cannot be read" in refusal(tmp_path)
 
@@ -81,7 +89,17 @@ def test_a_file_that_cannot_be_read_is_refused_with_the_reason(tmp_path):
 # ---- what it may say
 
 
-@pytest.mark.parametrize("text", ["", "{", "[1", '{"log_level": "info"} x', "\x00"])
+@pytest.mark.parametrize("text", ["", " \n"])
+def test_an_empty_file_is_told_to_be_empty(write, text):
+    assert "is empty" in refusal(write(text))
+
+
+@pytest.mark.parametrize("depth", [*range(900, 1000, 7), 100_000])
+def test_what_is_nested_too_deeply_is_refused(write, depth):
+    refusal(write('{"log_level": ' + "[" * depth + "]" * depth + "}"))
+
+
+@pytest.mark.parametrize("text", ["{", "[1", '{"log_level": "info"} x', "\x00"])
 def test_what_is_not_json_is_refused(write, text):
     assert "is not JSON" in refusal(write(text))
 
@@ -150,6 +168,18 @@ def test_a_wrong_type_or_length_is_refused(write, name, value):
     message = refusal(write({name: value}))
     assert name in message
     assert config.allowed(name) in message
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("data_directory", "a\0b"),
+        ("redis_executable", "redis\0"),
+        ("inspection_command", ["hook", "\0"]),
+    ],
+)
+def test_a_nul_where_the_system_takes_none_is_refused(write, name, value):
+    assert f"{name} contains a NUL" in refusal(write({name: value}))
 
 
 @given(st.sampled_from(FIELDS), st.none() | st.integers() | st.floats() | st.text(max_size=5))
