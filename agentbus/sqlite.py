@@ -100,6 +100,9 @@ class Connection(sqlite3.Connection):
 
     path: str = ""
 
+    identity: tuple[int, int] | None = None
+    """Device and inode of the file that a writer opened; None: not to be looked after."""
+
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
         """One write transaction: all of it or nothing.
@@ -140,6 +143,20 @@ class Connection(sqlite3.Connection):
             busy, in_wal, moved = self.execute(f"PRAGMA wal_checkpoint({mode})").fetchone()
         return not busy and in_wal == moved
 
+    def in_place(self) -> bool:
+        """Whether the path still names the file that was opened.
+
+        Otherwise SQLite goes on without an error, into a file that nobody will find again.
+        """
+        if self.identity is None:
+            return True
+        try:
+            return _identity(self.path) == self.identity
+        except (FileNotFoundError, NotADirectoryError):
+            return False
+        except OSError:
+            return True  # it cannot be looked at, which does not say that it is gone
+
     def file_bytes(self) -> int:
         """Size of the database file."""
         return _size(self.path)
@@ -147,6 +164,18 @@ class Connection(sqlite3.Connection):
     def wal_bytes(self) -> int:
         """Size of the WAL file: the most that was in it since it was last emptied."""
         return _size(self.path + "-wal")
+
+
+def _identity(path: str) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _identity_opened(path: str) -> tuple[int, int]:
+    try:
+        return _identity(path)
+    except OSError as error:
+        raise StorageFailed(f"{path} went away while it was opened: {error.strerror}") from error
 
 
 def _size(path: str) -> int:
@@ -174,6 +203,7 @@ def open_writer(
         with translated(path):
             _refuse_foreign(connection, application_id)
             _configure(connection, synchronous)
+        connection.identity = _identity_opened(path)
     except BaseException:
         connection.close()
         raise

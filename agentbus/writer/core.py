@@ -58,6 +58,7 @@ from agentbus.writer.batch import MAX_OPERATIONS, Queue
 from agentbus.writer.commit import carry_out
 from agentbus.writer.events import Effect, Event, Note
 from agentbus.writer.expiry import Expiry
+from agentbus.writer.place import Place
 from agentbus.writer.retention import Retention
 from agentbus.writer.state import State
 from agentbus.writer.tidy import Tidy
@@ -107,6 +108,7 @@ class Core:
         self._durable = state.commit_id
         self._queue = Queue()
         self._tidy = Tidy(store)
+        self._place = Place(store)
         self._expiry = Expiry(store)
         self._linked = False
         self._not_ready: str | None = NOT_HEARD
@@ -275,6 +277,7 @@ class Core:
         return [Send(GATEWAY_WRITER, welcome)]
 
     def _commit(self, operations: list[GatewayToWriter], now: Instant) -> list[Effect]:
+        self._place.require(now)
         state = self._loaded()
         if self._not_ready is None:  # what cannot be accepted anyway needs no room
             self._retention.make_room(operations, now)

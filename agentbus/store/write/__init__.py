@@ -53,6 +53,10 @@ class WriteStore:
         """See `sqlite.Connection.checkpoint`."""
         return self._connection.checkpoint(mode)
 
+    def in_place(self) -> bool:
+        """See `sqlite.Connection.in_place`."""
+        return self._connection.in_place()
+
     def file_bytes(self) -> int:
         """Size of the database file."""
         return self._connection.file_bytes()
