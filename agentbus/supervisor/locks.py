@@ -23,8 +23,10 @@ from agentbus.runtime.paths import Paths
 from agentbus.runtime.platform import process_state
 from agentbus.wire import rpc
 
-OWNER_SECONDS: Final = 60.0
-"""How long a second daemon waits for the first to answer or to end: longer than an orderly stop."""
+OWNER_SECONDS: Final = 45.0
+"""How long a second daemon waits for the first to answer or to end: longer than an orderly stop
+(5 s for each process to go, 30 s for the snapshot), and shorter than whoever started it waits for
+it (`client.start.READY_SECONDS`), so that the reason is still heard."""
 
 ANSWER_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 0.05

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from agentbus.client.start import READY_SECONDS
 from agentbus.config import Settings
 from agentbus.errors import ConfigMismatch, Unavailable, UnsafePermissions
 from agentbus.runtime.paths import locate, prepare
@@ -172,3 +173,7 @@ def test_a_data_directory_in_use_names_who_uses_it(paths, held, daemon):
     daemon.append(result("ready"))
     with pytest.raises(ConfigMismatch, match=f"process {os.getpid()} of {paths.runtime_directory}"):
         locks.take_data(paths)
+
+
+def test_a_daemon_gives_up_while_its_starter_still_listens():
+    assert 35.0 < locks.OWNER_SECONDS <= READY_SECONDS - 10.0
