@@ -8,6 +8,7 @@ people and for a second daemon, and only means something while the lock is held.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 import socket
@@ -17,7 +18,13 @@ from typing import Final
 import msgspec
 
 from agentbus import __version__
-from agentbus.errors import ConfigMismatch, Unavailable, UnsafePermissions
+from agentbus.errors import (
+    AgentbusError,
+    ConfigMismatch,
+    StorageFailed,
+    Unavailable,
+    UnsafePermissions,
+)
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.paths import Paths
 from agentbus.runtime.platform import process_state
@@ -30,6 +37,15 @@ it (`client.start.READY_SECONDS`), so that the reason is still heard."""
 
 ANSWER_SECONDS: Final = 1.0
 RETRY_SECONDS: Final = 0.05
+
+_NO_FILE: Final = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
+"""What opening a link, a directory or a socket meets."""
+
+_NO_ROOM: Final = {
+    errno.EROFS: "the file system is read-only",
+    errno.ENOSPC: "the file system is full",
+    errno.EDQUOT: "the file system is full for this user",
+}
 
 
 class Owner(msgspec.Struct, frozen=True):
@@ -59,15 +75,16 @@ class Lock:
 
 
 def take(path: str) -> Lock | None:
-    """The lock on a file, which is made where there is none; None where another has it."""
+    """The lock on a file, which is made where there is none; None where another has it.
+
+    Raises UnsafePermissions or StorageFailed where the file cannot be opened.
+    """
     while True:
         flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
         try:
             fd = os.open(path, flags, 0o600)
         except OSError as error:
-            raise UnsafePermissions(
-                f"{path} cannot be opened ({error.strerror}); remove it"
-            ) from error
+            raise _unopened(path, error) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -76,6 +93,13 @@ def take(path: str) -> Lock | None:
         if _same_file(fd, path):
             return Lock(path, fd)
         os.close(fd)  # somebody removed it between opening and locking
+
+
+def _unopened(path: str, error: OSError) -> AgentbusError:
+    if error.errno in _NO_ROOM:
+        return StorageFailed(f"{path} cannot be opened: {_NO_ROOM[error.errno]}")
+    advice = "; remove it" if error.errno in _NO_FILE else ""
+    return UnsafePermissions(f"{path} cannot be opened ({error.strerror}){advice}")
 
 
 def _same_file(fd: int, path: str) -> bool:

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import socket
@@ -11,7 +12,7 @@ import pytest
 
 from agentbus.client.start import READY_SECONDS
 from agentbus.config import Settings
-from agentbus.errors import ConfigMismatch, Unavailable, UnsafePermissions
+from agentbus.errors import ConfigMismatch, StorageFailed, Unavailable, UnsafePermissions
 from agentbus.runtime.paths import locate, prepare
 from agentbus.supervisor import locks
 from agentbus.supervisor.locks import Owner
@@ -177,3 +178,27 @@ def test_a_data_directory_in_use_names_who_uses_it(paths, held, daemon):
 
 def test_a_daemon_gives_up_while_its_starter_still_listens():
     assert 35.0 < locks.OWNER_SECONDS <= READY_SECONDS - 10.0
+
+
+def test_only_what_is_no_file_is_to_be_removed(paths):
+    os.mkdir(paths.lock)
+    with pytest.raises(UnsafePermissions, match="remove it"):
+        locks.take(paths.lock)
+
+
+@pytest.mark.parametrize(
+    ("number", "kind", "text"),
+    [
+        (errno.EROFS, StorageFailed, "read-only"),
+        (errno.ENOSPC, StorageFailed, "is full"),
+        (errno.EACCES, UnsafePermissions, "Permission denied"),
+    ],
+)
+def test_a_lock_that_cannot_be_opened_tells_why(paths, monkeypatch, number, kind, text):
+    def fail(*_):
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(locks.os, "open", fail)
+    with pytest.raises(kind, match=text) as caught:
+        locks.take(paths.lock)
+    assert "remove it" not in caught.value.message
