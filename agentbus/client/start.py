@@ -18,6 +18,7 @@ import msgspec
 from agentbus.config import Configuration
 from agentbus.errors import AgentbusError, Unavailable
 from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.paths import RUNTIME_VARIABLE, locate
 from agentbus.wire.error_codes import ErrorData, from_data
 
 READY_SECONDS: Final = 60.0
@@ -92,7 +93,7 @@ def begin(configuration: Configuration, environ: Mapping[str, str] = os.environ)
             stderr=subprocess.DEVNULL,
             pass_fds=(writing,),
             cwd="/",
-            env=clean(environ),
+            env=surroundings(configuration, environ),
             umask=0o077,
             start_new_session=True,
         )
@@ -104,8 +105,16 @@ def begin(configuration: Configuration, environ: Mapping[str, str] = os.environ)
     return Starting(reading, helper)
 
 
+def surroundings(configuration: Configuration, environ: Mapping[str, str]) -> dict[str, str]:
+    """The environment of a daemon; it lives in `/`, where a relative path means another place."""
+    given = clean(environ)
+    if RUNTIME_VARIABLE in given:
+        given[RUNTIME_VARIABLE] = locate(configuration.settings, environ).runtime_directory
+    return given
+
+
 def clean(environ: Mapping[str, str]) -> dict[str, str]:
-    """The environment of a daemon."""
+    """An environment without what belongs to a harness."""
     return {name: value for name, value in environ.items() if not name.startswith(FOREIGN)}
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from agentbus.client.start import Report, clean, understand
+from agentbus.client.start import Report, clean, surroundings, understand
+from agentbus.config import load
 from agentbus.errors import RedisMissing, Unavailable
 
 
@@ -39,3 +40,19 @@ def test_a_daemon_that_serves_all_harnesses_inherits_none_of_their_variables():
         "ANTHROPIC_API_KEY": "x",
     }
     assert set(clean(environ)) == {"HOME", "PATH", "AGENTBUS_RUNTIME_DIR"}
+
+
+@pytest.mark.parametrize("given", ["run/bus", "/r", "~/bus"])
+def test_a_daemon_and_its_starter_use_the_same_place(given, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    file = tmp_path / "config.json"
+    file.write_text("{}")
+    wanted = {"run/bus": str(tmp_path / "run/bus"), "/r": "/r", "~/bus": "/h/bus"}[given]
+    environ = {"HOME": "/h", "AGENTBUS_RUNTIME_DIR": given}
+    assert surroundings(load(str(file)), environ) == {"HOME": "/h", "AGENTBUS_RUNTIME_DIR": wanted}
+
+
+def test_without_the_variable_none_is_made_up(tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text("{}")
+    assert surroundings(load(str(file)), {"HOME": "/h"}) == {"HOME": "/h"}
