@@ -18,6 +18,11 @@ class Report:
         if fd is not None:
             os.set_inheritable(fd, False)
 
+    @property
+    def awaited(self) -> bool:
+        """Whether somebody waits at the other end."""
+        return self._fd is not None
+
     def ready(self, pid: int) -> None:
         """The daemon with this pid serves."""
         self._write({"ready": True, "pid": pid})

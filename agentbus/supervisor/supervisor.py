@@ -67,7 +67,7 @@ def _start(configuration: Configuration, report: Report, services: Sequence[Serv
     prepare(paths)
     lock = locks.take_daemon(paths)
     if isinstance(lock, locks.Owner):
-        report.ready(lock.pid)
+        _follow(report, lock.pid)
         return exits.OK
     owner = locks.Owner(os.getpid(), paths.socket, paths.runtime_directory)
     lock.write(owner)
@@ -91,6 +91,13 @@ def _start(configuration: Configuration, report: Report, services: Sequence[Serv
         shell.close()
         listener.remove(paths.socket)
         _log.info("daemon_ended")
+
+
+def _follow(report: Report, pid: int) -> None:
+    """Somebody who started it by hand is told as well, or it would end without a word."""
+    if not report.awaited:
+        sys.stderr.write(f"agentbus is already running (process {pid})\n")
+    report.ready(pid)
 
 
 def _failed(report: Report, error: AgentbusError) -> int:
