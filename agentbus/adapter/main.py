@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Final
 
 from agentbus import __version__
 from agentbus.adapter.core import AdapterCore, Launch
 from agentbus.adapter.identity import CLAUDE_SESSION, NAME_BYTES, Given, find_project
-from agentbus.adapter.shell import Shell
+from agentbus.adapter.shell import STDIN, STDOUT, Shell
 from agentbus.config import Settings, load
 from agentbus.errors import ConfigInvalid
 from agentbus.runtime.tokens import SystemTokens
@@ -22,6 +23,9 @@ USAGE: Final = (
     "usage: agentbus mcp [--agent NAME] [--application NAME] [--session ID] "
     "[--child ID --parent ID --role R] [--config PATH]"
 )
+STDERR: Final = 2
+
+NO_STREAMS: Final = 1
 USAGE_ERROR: Final = 2
 
 _OPTIONS: Final = ("agent", "application", "session", "child", "parent", "role", "config")
@@ -33,6 +37,8 @@ class _Misused(Exception):
 
 def main(arguments: Sequence[str]) -> int:
     """Serves one harness session until it ends; the exit code."""
+    if not (_is_open(STDIN) and _is_open(STDOUT)):
+        return _without_streams()
     try:
         options = parse(arguments)
         start = given(options, os.environ)
@@ -42,6 +48,22 @@ def main(arguments: Sequence[str]) -> int:
     settings = _settings(options.get("config"))
     launch = Launch(start, find_project(_directory()), settings, __version__)
     return Shell(AdapterCore(launch, SystemTokens()), options.get("config")).run()
+
+
+def _is_open(fd: int) -> bool:
+    """Only before anything is opened, which would get the number of a descriptor that is closed."""
+    try:
+        os.fstat(fd)
+    except OSError:
+        return False
+    return True
+
+
+def _without_streams() -> int:
+    """Past `sys.stderr`, whose buffer would decide the exit code where it cannot be written."""
+    with suppress(OSError):
+        os.write(STDERR, b"agentbus mcp: stdin and stdout must be open, a harness talks there\n")
+    return NO_STREAMS
 
 
 def parse(arguments: Sequence[str]) -> dict[str, str]:

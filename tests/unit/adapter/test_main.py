@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
+
 import pytest
 
-from agentbus.adapter.main import USAGE_ERROR, given, main, parse
+from agentbus.adapter.main import NO_STREAMS, USAGE_ERROR, given, main, parse
 
 
 def test_options_are_taken_in_both_spellings():
@@ -45,3 +48,22 @@ def test_the_environment_tells_claude_codes_session():
 
 def test_every_adapter_has_a_session_of_its_own_to_fall_back_to():
     assert given({}, {}).fallback != given({}, {}).fallback
+
+
+@pytest.mark.parametrize("closing", ["<&-", ">&-", "<&- >&-", "<&- >&- 2>&-", "<&- 2>/dev/full"])
+def test_without_stdin_or_stdout_it_ends_at_once(tmp_path, closing):
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closing}', "sh", sys.executable, "-m", "agentbus", "mcp"],
+        env={"HOME": str(tmp_path), "AGENTBUS_RUNTIME_DIR": str(tmp_path / "run")},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=10,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (NO_STREAMS, "")
+    if "2>" in closing:
+        assert done.stderr == ""
+    else:
+        assert done.stderr.startswith("agentbus mcp: stdin and stdout must be open")
+        assert done.stderr.count("\n") == 1
