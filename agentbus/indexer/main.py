@@ -10,7 +10,7 @@ from typing import Final, assert_never
 from agentbus.indexer.core import Core
 from agentbus.indexer.events import Cancel, Event, Note, Renew, Search, Searched
 from agentbus.indexer.search import Searcher
-from agentbus.runtime import logs
+from agentbus.runtime import logs, platform
 from agentbus.runtime.child import Child
 from agentbus.runtime.context import ChildContext
 from agentbus.search.fts5.write import IndexWriter
@@ -25,7 +25,11 @@ _log = logs.get(__name__)
 
 
 def run(context: ChildContext) -> int:
-    """Entry point of the service; the exit code."""
+    """Entry point of the service; the exit code.
+
+    In the background: a burst of messages is indexed after it was accepted, not instead.
+    """
+    platform.step_back()
     child = Child(context, {GATEWAY_INDEXER: GatewayToIndexer})
     return child.run(Indexer(child, context.paths.database, context.paths.index))
 

@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import os
 import socket
+import subprocess
+import sys
 
 from agentbus.runtime import platform
 
@@ -31,3 +33,12 @@ def test_other_systems_are_asked_through_psutil(monkeypatch):
 def test_the_command_line_of_a_process_is_known():
     assert "pytest" in platform.command_line(os.getpid())
     assert platform.command_line(2**22 + 1) == ""
+
+
+def test_a_process_in_the_background_lets_the_others_go_first():
+    code = (
+        "import os; from agentbus.runtime import platform; before = os.nice(0); "
+        "platform.step_back(); print(os.nice(0) - before)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert int(done.stdout) == platform.BACKGROUND
