@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import pytest
 
 from agentbus.config import Settings
@@ -19,7 +16,6 @@ from agentbus.model.ids import CommitId
 from agentbus.runtime import logs
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.paths import Paths, locate, prepare
-from agentbus.wire import framing
 from agentbus.wire.links import (
     GATEWAY_INDEXER,
     FromChild,
@@ -31,35 +27,10 @@ from agentbus.wire.links import (
     SearchFound,
     SearchRefused,
 )
+from tests.support.link_end import Peer
 from tests.support.writer_world import World
 
 BOUND = 30.0
-
-
-class Peer:
-    """The test's end of a link."""
-
-    def __init__(self, union: Any) -> None:
-        self.socket, self.theirs = socket.socketpair()
-        self.socket.settimeout(BOUND)
-        self._decoder: framing.FrameDecoder[Any] = framing.FrameDecoder(union)
-        self._waiting: list[Any] = []
-
-    def send(self, *messages: msgspec.Struct) -> None:
-        self.socket.sendall(b"".join(framing.encode(message) for message in messages))
-
-    def receive(self, wanted: Callable[[Any], bool]) -> Any:
-        """The first message that is wanted; those before it are gone."""
-        deadline = time.monotonic() + BOUND
-        while time.monotonic() < deadline:
-            while self._waiting:
-                message = self._waiting.pop(0)
-                if wanted(message):
-                    return message
-            data = self.socket.recv(1 << 18)
-            assert data, "the indexer closed the link"
-            self._waiting += self._decoder.feed(data)
-        raise AssertionError("what was waited for did not come")
 
 
 class Process:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -23,7 +21,6 @@ from agentbus.runtime import logs
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.paths import Paths, locate, prepare
 from agentbus.store import migrations, schema
-from agentbus.wire import framing
 from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
@@ -38,6 +35,7 @@ from agentbus.wire.links import (
     RowInserted,
     WriterHello,
 )
+from tests.support.link_end import Peer
 from tests.support.writer_world import World
 
 BOUND = 30.0
@@ -114,33 +112,6 @@ class Bus:
     def close(self) -> None:
         """Gives the file up."""
         self._connection.close()
-
-
-class Peer:
-    """The test's end of a link."""
-
-    def __init__(self, union: Any) -> None:
-        self.socket, self.theirs = socket.socketpair()
-        self.socket.settimeout(BOUND)
-        self._decoder: framing.FrameDecoder[Any] = framing.FrameDecoder(union)
-        self._waiting: list[Any] = []
-
-    def send(self, *messages: msgspec.Struct) -> None:
-        """Writes them."""
-        self.socket.sendall(b"".join(framing.encode(message) for message in messages))
-
-    def receive(self, wanted: Callable[[Any], bool]) -> Any:
-        """The first message that is wanted; those before it are gone."""
-        deadline = time.monotonic() + BOUND
-        while time.monotonic() < deadline:
-            while self._waiting:
-                message = self._waiting.pop(0)
-                if wanted(message):
-                    return message
-            data = self.socket.recv(1 << 18)
-            assert data, "the projector closed the link"
-            self._waiting += self._decoder.feed(data)
-        raise AssertionError("what was waited for did not come")
 
 
 class Process:
