@@ -9,7 +9,7 @@ from functools import partial
 
 from agentbus.errors import Unavailable
 from agentbus.gateway.events import Searched, SearchEngine
-from agentbus.gateway.redis_link import RedisLink
+from agentbus.gateway.redis_link import RedisLink, connecting
 from agentbus.mirror.read import Envelopes
 from agentbus.mirror.resp import Reply
 from agentbus.search.query_engine.conversation import Conversation
@@ -23,7 +23,7 @@ class Engine:
     ) -> None:
         self._loop = loop
         self._on_searched = on_searched
-        self._link = RedisLink("engine", self._opened, self._lost)
+        self._link = RedisLink(connecting("engine"), self._opened, self._lost)
         self._searches: dict[int, Conversation] = {}
 
     def use(self, path: str | None) -> None:

@@ -32,6 +32,7 @@ from agentbus.gateway.events import (
 )
 from agentbus.gateway.lookups import Lookups
 from agentbus.gateway.programs import Programs
+from agentbus.gateway.redis_link import connecting
 from agentbus.gateway.sockets import Acceptor, AdapterSocket
 from agentbus.gateway.streams import Streams
 from agentbus.gateway.usage import Usages
@@ -98,7 +99,7 @@ class Gateway:
         self._core = core
         self._bound = context.settings.prefetch_mib * MIB * 2 + RESULTS_BYTES
         self._acceptor = Acceptor(child.loop, context.listener, self._accepted)
-        self._streams = Streams(child.loop, self._happened)
+        self._streams = Streams(connecting("streams"), child.loop.call_soon, self._happened)
         self._engine = Engine(child.loop, self._happened)
         self._lookups = Lookups(child.loop, context.paths.database, self._happened)
         self._programs = Programs(context.settings.inspection_command, self._happened)

@@ -2,27 +2,28 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from functools import partial
 
 from agentbus.errors import Unavailable
 from agentbus.gateway.events import ReadStream, StreamRead
-from agentbus.gateway.redis_link import RedisLink
+from agentbus.gateway.redis_link import Connect, RedisLink
 from agentbus.mirror.read import Reading
 from agentbus.mirror.resp import Reply
 from agentbus.wire.error_codes import to_failure
+
+CallSoon = Callable[[Callable[[], None]], object]
 
 
 class Streams:
     """The reads under way. Each is answered exactly once, in a later turn of the loop."""
 
     def __init__(
-        self, loop: asyncio.AbstractEventLoop, on_read: Callable[[StreamRead], None]
+        self, connect: Connect, call_soon: CallSoon, on_read: Callable[[StreamRead], None]
     ) -> None:
-        self._loop = loop
+        self._call_soon = call_soon
         self._on_read = on_read
-        self._link = RedisLink("streams", self._opened, self._lost)
+        self._link = RedisLink(connect, self._opened, self._lost)
         self._readings: dict[int, Reading] = {}
 
     def use(self, path: str | None) -> None:
@@ -80,4 +81,4 @@ class Streams:
     def _fail(self, ref: int, reason: str) -> None:
         self._readings.pop(ref, None)
         failed = StreamRead(ref, [], False, to_failure(Unavailable(reason)))
-        self._loop.call_soon(self._on_read, failed)
+        self._call_soon(partial(self._on_read, failed))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from agentbus.gateway.events import ReadStream, StreamRead
+from agentbus.gateway.redis_link import connecting
 from agentbus.gateway.streams import Streams
 from agentbus.model.ids import ChannelId, Seq
 from tests.integration.conftest import Valkey
@@ -29,7 +30,8 @@ def ask(ref: int, channel: int = 1, edge: int | None = 0, count: int = 1000) -> 
 class Reader:
     def __init__(self) -> None:
         self.replies: dict[int, StreamRead] = {}
-        self.streams = Streams(asyncio.get_running_loop(), self._got)
+        loop = asyncio.get_running_loop()
+        self.streams = Streams(connecting("streams"), loop.call_soon, self._got)
 
     def _got(self, reply: StreamRead) -> None:
         assert reply.ref not in self.replies, "answered twice"

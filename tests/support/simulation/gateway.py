@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from agentbus.config import Settings
@@ -9,6 +10,7 @@ from agentbus.errors import AgentbusError
 from agentbus.gateway import events as ev
 from agentbus.gateway.core import Core
 from agentbus.gateway.events import Connected, Disconnected, Line, Measured
+from agentbus.gateway.streams import Streams
 from agentbus.store.lookup import Lookup
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.lines import LineDecoder
@@ -26,7 +28,6 @@ from tests.support.simulation.disk import Disk
 from tests.support.simulation.pipes import End
 from tests.support.simulation.redis import Place
 from tests.support.simulation.sockets import Listener
-from tests.support.simulation.streams import Streams
 
 
 class Gateway:
@@ -43,7 +44,7 @@ class Gateway:
         self._child = child
         self._listener = listener
         self._core = Core(settings, "/sim/config.json")
-        self._streams = Streams(child, place)
+        self._streams = Streams(partial(place.connect, child), child.call_soon, child.happened)
         self._lookup = Lookup(disk.database)
         self._sockets: dict[int, End] = {}
         self._unflushed: dict[int, bytearray] = {}
