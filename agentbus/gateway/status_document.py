@@ -22,6 +22,7 @@ from agentbus.model.delivery import State
 from agentbus.model.ids import AttachmentId, ChannelId, Seq
 from agentbus.model.message import rfc3339
 from agentbus.model.ports import Instant
+from agentbus.runtime.paths import log_file
 from agentbus.wire.links import (
     IndexState,
     ProcessInfo,
@@ -282,4 +283,5 @@ def _warnings(facts: Facts, budgets: Document) -> Iterator[str]:
     for process in facts.processes:
         if process.restarts:
             times = "once" if process.restarts == 1 else f"{process.restarts} times"
-            yield f"{process.name} was restarted {times}; its log says why"
+            log = log_file(facts.settings, "supervisor")
+            yield f"{process.name} was restarted {times}; {log} says why"

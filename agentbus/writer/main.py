@@ -22,6 +22,8 @@ from agentbus.writer.events import Note
 from agentbus.writer.opening import open_store
 
 OPEN_RETRY_SECONDS: Final = 0.02
+LOCKED_AGAIN_SECONDS: Final = 60.0
+"""Between two lines that say the database is still locked."""
 
 _log = logs.get(__name__)
 
@@ -49,12 +51,22 @@ class Writer:
 
     async def _open(self) -> WriteStore:
         path, settings = self._context.paths.database, self._context.settings
+        since = said = None
         while True:
+            now = self._child.clock.now()
             try:
-                return open_store(path, settings, self._tokens, self._child.clock.now())
+                store = open_store(path, settings, self._tokens, now)
             except Busy as error:
-                _log.warn("database_locked", text=error.message)
+                since = now.monotonic if since is None else since
+                if said is None or now.monotonic - said >= LOCKED_AGAIN_SECONDS:
+                    said = now.monotonic
+                    waited = round(said - since)
+                    _log.warn("database_locked", text=error.message, seconds=waited)
                 await asyncio.sleep(OPEN_RETRY_SECONDS)
+            else:
+                if since is not None:
+                    _log.info("database_free", seconds=round(now.monotonic - since, 1))
+                return store
 
     def handle(self, event: Any) -> None:
         """One event, and what follows from it."""

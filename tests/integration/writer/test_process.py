@@ -192,10 +192,15 @@ def test_a_locked_database_delays_the_start_and_does_not_fail_it(
         assert holder.stdout is not None
         assert holder.stdout.readline() == b"locked\n"
         process = launch()
-        process.control.send(Ping(1))
-        assert isinstance(process.control.receive(Pong | Ready), Pong)
+        began = time.monotonic()
+        while time.monotonic() < began + 0.5:  # many tries
+            process.control.send(Ping(1))
+            assert isinstance(process.control.receive(Pong | Ready), Pong)
         holder.communicate(b"go on\n", timeout=30)
     assert process.greet().incarnation == 1
+    log = Path(paths.log("writer")).read_text()
+    assert log.count("action=database_locked") == 1
+    assert log.count("action=database_free") == 1
 
 
 def test_a_damaged_file_is_refused_with_the_reason_and_not_touched(

