@@ -12,6 +12,7 @@ from agentbus.config import Settings
 from agentbus.errors import RedisIncompatible, RedisMissing
 from agentbus.supervisor import redis_discovery
 from agentbus.supervisor.redis_discovery import Server, ask, discover
+from tests.support.daemon import wait
 
 REDIS = "Redis server v={} sha=00000000:0 malloc=jemalloc-5.3.0 bits=64 build=8a2f"
 VALKEY = "Valkey server v={} sha=00000000:1 malloc=libc bits=64 build=1536"
@@ -100,9 +101,15 @@ def test_a_program_that_does_not_end_is_passed_over_and_nothing_of_it_is_left(
     assert isinstance(answer, str)
     assert said in answer
     group = int((path / "pid").read_text())
-    with pytest.raises(ProcessLookupError):
-        while True:  # until init has reaped what was killed
-            os.killpg(group, 0)
+    assert wait(lambda: not exists(group))  # init has to reap what was killed
+
+
+def exists(group):
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
 
 
 def test_only_old_ones_name_them(path):
