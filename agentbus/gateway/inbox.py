@@ -7,26 +7,24 @@ from functools import partial
 from typing import Final
 
 from agentbus.config import KIB
-from agentbus.errors import NotFound
 from agentbus.gateway import accept, replies
 from agentbus.gateway.alarms import Alarms
 from agentbus.gateway.condition import Condition
-from agentbus.gateway.connections import Attachment, Call, Connection, attachments_of, live
+from agentbus.gateway.connections import Attachment, Call, live
 from agentbus.gateway.events import StreamRead
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.reads import Reads
 from agentbus.gateway.writer_link import WriterLink
 from agentbus.mirror.read import sent_at
-from agentbus.model.ids import SessionId
+from agentbus.model.ids import AttachmentId, SessionId
+from agentbus.model.session import SessionKey
 from agentbus.wire.error_codes import from_failure
 from agentbus.wire.links import (
     CountAsk,
     Counted,
     Outcome,
     Refused,
-    StatusAsk,
     SubscriptionInfo,
-    WriterStatus,
 )
 from agentbus.wire.rpc import InboxEntry, InboxNote, InboxParams, InboxResult
 
@@ -44,10 +42,10 @@ LOOK: Final = (32, 64 * KIB)
 class _Counting:
     """An answer under way; `missing` are the look-ups that are not done."""
 
-    def __init__(self, call: Call, session: SessionId | None) -> None:
+    def __init__(self, call: Call, session: SessionId, infos: list[SubscriptionInfo]) -> None:
         self.call = call
         self.session = session
-        self.infos: list[SubscriptionInfo] = []
+        self.infos = sorted(infos, key=lambda info: info.channel)
         self.oldest: dict[str, str] = {}
         self.missing = 0
 
@@ -62,14 +60,12 @@ class Inbox:
         condition: Condition,
         writer: WriterLink,
         reads: Reads,
-        connections: dict[int, Connection],
     ) -> None:
         self._out = out
         self._alarms = alarms
         self._condition = condition
         self._writer = writer
         self._reads = reads
-        self._connections = connections
         self._stirred: list[Attachment] = []
 
     # ---- changes
@@ -96,50 +92,19 @@ class Inbox:
         """Has them counted; nothing moves."""
         accept.inbox(params)
         self._condition.require_going_on()
-        attachment = self._attached(call, params)
-        if attachment is None:
-            then = partial(self._listed, call, params)
-            self._writer.inquire(StatusAsk(self._out.ref()), then)
-        else:
-            counting = _Counting(call, attachment.session_id)
-            then = partial(self._counted, counting)
-            self._writer.inquire(CountAsk(self._out.ref(), attachment.id), then)
+        asked = CountAsk(self._out.ref(), _whose(call, params))
+        self._writer.inquire(asked, partial(self._counted, call))
 
-    def _attached(self, call: Call, params: InboxParams) -> Attachment | None:
-        """The attachment named, or the one of the session named, if it has any."""
-        if params.attachment is not None:
-            return live(call.connection, params.attachment)
-        key = (params.application, params.session, params.child)
-        for each in attachments_of(self._connections):
-            names = each.names
-            if each.session_id and (names.application, names.native, names.child) == key:
-                return each
-        return None
-
-    def _counted(self, counting: _Counting, outcome: Outcome) -> None:
+    def _counted(self, call: Call, outcome: Outcome) -> None:
         if isinstance(outcome, Counted):
-            self._look(counting, outcome.subscriptions)
+            self._look(_Counting(call, outcome.session, outcome.subscriptions))
         elif isinstance(outcome, Refused):
-            self._out.refuse(counting.call, from_failure(outcome.failure))
-
-    def _listed(self, call: Call, params: InboxParams, outcome: Outcome) -> None:
-        """The session is not attached: the writer's list of all of them has it, or nobody has."""
-        if isinstance(outcome, Refused):
             self._out.refuse(call, from_failure(outcome.failure))
-            return
-        assert isinstance(outcome, WriterStatus)
-        key = (params.application, params.session, params.child)
-        for row in outcome.sessions:
-            if (row.application, row.native, row.child) == key:
-                self._look(_Counting(call, None), row.subscriptions)
-                return
-        self._out.refuse(call, NotFound(f"no session {params.session!r} was ever connected"))
 
     # ---- ages
 
-    def _look(self, counting: _Counting, infos: list[SubscriptionInfo]) -> None:
+    def _look(self, counting: _Counting) -> None:
         """Has the oldest undelivered messages read, for their age."""
-        counting.infos = sorted(infos, key=lambda info: info.channel)
         waiting = [info for info in counting.infos if info.undelivered][:LOOKED_AT]
         if self._condition.ready:
             counting.missing = len(waiting)
@@ -169,3 +134,12 @@ class Inbox:
             for info in counting.infos
         ]
         self._out.answer(counting.call, InboxResult(channels=entries))
+
+
+def _whose(call: Call, params: InboxParams) -> AttachmentId | SessionKey:
+    """The session is its attachment's, or named. Raises StaleAttachment."""
+    if params.attachment is not None:
+        return live(call.connection, params.attachment).id
+    assert params.application is not None  # `accept` has seen to it
+    assert params.session is not None
+    return SessionKey(params.application, params.session, params.child)

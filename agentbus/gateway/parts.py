@@ -61,7 +61,7 @@ class Parts:
         self.finds = finds = Finds(out)
         self.visibility = visibility_ = Visibility(alarms, condition)
         self.writer = writer = WriterLink(out, alarms, condition)
-        self.inbox = inbox_ = Inbox(out, alarms, condition, writer, reads, connections)
+        self.inbox = inbox_ = Inbox(out, alarms, condition, writer, reads)
         self.pusher = pusher = Pusher(out, alarms, channels, condition, reads, writer, inbox_)
         self.farewells = farewells = Farewells(out, condition, pusher, inbox_, connections)
         self.reports = Reports(out, alarms, condition, writer, pusher, inbox_, metrics)

@@ -176,7 +176,8 @@ def _sqlite(facts: Facts) -> Document:
 def _budgets(facts: Facts) -> Document:
     return {
         "redis": _budget(
-            facts.redis.dataset_bytes if facts.redis else None, facts.settings.redis_budget_mib
+            facts.writer.projection_bytes if facts.writer else None,
+            facts.settings.redis_budget_mib,
         ),
         "sqlite": _budget(
             facts.writer.logical_bytes if facts.writer else None, facts.settings.sqlite_budget_mib

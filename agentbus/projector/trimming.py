@@ -85,11 +85,12 @@ class Trimming:
 
     def weighed(self, weigh: Weigh, reply: Reply) -> None:
         """Redis has answered."""
-        size = server.dataset_bytes(reply)
+        size, with_index = server.dataset_bytes(reply), self._index.is_there
         for asked in weigh.asked:
             if any(asked is owed for owed in self._owed):
                 self._owed = [owed for owed in self._owed if owed is not asked]
-                self._out.send(WRITER_PROJECTOR, Measured(asked.round, weigh.commit_id, size))
+                measured = Measured(asked.round, weigh.commit_id, size, with_index)
+                self._out.send(WRITER_PROJECTOR, measured)
 
 
 def _cut(*boundaries: Boundary) -> Changes:

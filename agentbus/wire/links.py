@@ -19,6 +19,7 @@ import msgspec
 from agentbus.model.channel import ChannelInfo, Kind
 from agentbus.model.ids import AttachmentId, ChannelId, CommitId, Seq, SessionId, SubscriptionId
 from agentbus.model.message import Payload, Reference, Scalar
+from agentbus.model.session import SessionKey
 from agentbus.wire.error_codes import Failure
 
 CONTROL: Final = "control"
@@ -299,10 +300,11 @@ class GapAsk(Frame, frozen=True, tag=16):
 
 
 class CountAsk(Frame, frozen=True, tag=17):
-    """Asks for `Counted`: what each of the session's subscriptions has not been delivered."""
+    """Asks for `Counted`: what each of a session's subscriptions has not been delivered. A key
+    names the session whether anybody holds it or not."""
 
     ref: int
-    attachment: AttachmentId
+    of: AttachmentId | SessionKey
 
 
 GatewayToWriter = (
@@ -472,7 +474,8 @@ class Unsubscribed(Frame, frozen=True, tag=8):
 
 
 class WriterStatus(Frame, frozen=True, tag=9):
-    """Answers `StatusAsk`; sizes in bytes, `sessions` and totals as of now."""
+    """Answers `StatusAsk`; sizes in bytes, `sessions` and totals as of now. `projection_bytes` is
+    what counts against Redis' budget."""
 
     ref: int
     path: str
@@ -487,6 +490,7 @@ class WriterStatus(Frame, frozen=True, tag=9):
     receipts: int
     evicted: int
     sessions: list[SessionRow]
+    projection_bytes: int = 0
 
 
 class Mutated(Frame, frozen=True, tag=10):
@@ -549,6 +553,7 @@ class Counted(Frame, frozen=True, tag=14):
     """Answers `CountAsk`, in one snapshot."""
 
     ref: int
+    session: SessionId
     subscriptions: list[SubscriptionInfo]
 
 
@@ -666,11 +671,12 @@ class Applied(Frame, frozen=True, tag=2):
 
 class Measured(Frame, frozen=True, tag=3):
     """`dataset_bytes` as Redis reports its dataset, after everything up to `commit_id` and the
-    trimming of `round`."""
+    trimming of `round`; `with_index` tells that the text index is a part of it."""
 
     round: int
     commit_id: CommitId
     dataset_bytes: int
+    with_index: bool = False
 
 
 ProjectorToWriter = Readiness | Applied | Measured

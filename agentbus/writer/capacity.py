@@ -2,8 +2,9 @@
 
 SQLite's usage is exact: the logical bytes of rows. The projection's is a model between two
 measures: what Redis said its dataset was, grown by the envelopes added since, at the ratio of that
-measure; and once more the envelopes, for the text index beside it. (Sizes of files and pages do not
-shrink when rows go; to decide by them would evict everything.)
+measure; and once more the envelopes, for a text index beside it. (Sizes of files and pages do not
+shrink when rows go; to decide by them would evict everything.) Where the server indexes the text
+itself, its dataset has the index in it; until a measure has told so, the index counts as beside it.
 
     limit        ------------------------------------  nothing is admitted beyond it
     target       - - - - - - - - - - - - - - - - - -   where a cleanup that has begun ends
@@ -40,11 +41,13 @@ class Stored(msgspec.Struct, frozen=True):
 
 
 class Room:
-    """What one batch may still add; `why` is told where that is not enough."""
+    """What one batch may still add; `why` is told where that is not enough. `projection` is what
+    the budget of Redis had been used of before it."""
 
-    def __init__(self, left: int, why: str) -> None:
+    def __init__(self, left: int, why: str, projection: int = 0) -> None:
         self._left = left
         self._why = why
+        self.projection = projection
         self.refused = False
 
     def take(self, envelope_bytes: int) -> None:
@@ -64,10 +67,12 @@ class Capacity:
         self.redis_limit = settings.redis_budget_mib * MIB
         self._kept = 1 - settings.cleanup_free_percent / 100
         self._ratio = FIRST_RATIO
+        self._beside = 1.0  # bytes of the index that are not Redis', for one of an envelope
         self._base = 0.0
 
-    def measured(self, dataset: int, live: int) -> None:
+    def measured(self, dataset: int, live: int, *, with_index: bool = False) -> None:
         """Redis has this dataset while it holds so many bytes of envelopes."""
+        self._beside = 0.0 if with_index else 1.0
         if live >= MEASURABLE:
             self._ratio = max(1.0, dataset / live)
             self._base = 0.0
@@ -76,12 +81,13 @@ class Capacity:
 
     def projection(self, live: int) -> int:
         """What Redis and the text index take for so many bytes of envelopes."""
-        return int(self._base + live * (self._ratio + 1))
+        return int(self._base + live * (self._ratio + self._beside))
 
     def room(self, stored: Stored) -> int:
         """Bytes of envelopes, each with `ROW_OVERHEAD`, that fit both budgets; not below 0."""
         sqlite = self.sqlite_limit - stored.logical
-        redis = (self.redis_limit - self.projection(stored.live)) / (self._ratio + 1)
+        free = self.redis_limit - self.projection(stored.live)
+        redis = free / (self._ratio + self._beside)
         return max(0, int(min(sqlite, redis)))
 
     def above_target(self, stored: Stored) -> bool:

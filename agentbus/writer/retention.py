@@ -99,7 +99,8 @@ class Retention:
         """Redis has told its size."""
         live = self._lives.pop(measured.round, None)
         if live is not None:
-            self._capacity.measured(measured.dataset_bytes, live)
+            size, with_index = measured.dataset_bytes, measured.with_index
+            self._capacity.measured(size, live, with_index=with_index)
 
     def committed(self, logical: int, live: int, replaced: Sequence[Revision]) -> None:
         """A batch is in the database, which has grown by so much; these revisions were replaced."""
@@ -129,7 +130,8 @@ class Retention:
         """For the batch that follows."""
         stored = self._stored()
         left = self._capacity.room(stored)
-        return Room(left, self._why(stored) if left <= AMPLE else "")
+        why = self._why(stored) if left <= AMPLE else ""
+        return Room(left, why, self._capacity.projection(stored.live))
 
     def warn(self, now: Instant) -> None:
         """Something did not fit: a warning to everybody, now and then."""

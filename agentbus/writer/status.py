@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from agentbus.model.session import Session
 from agentbus.wire.links import SessionRow, StatusAsk, SubscriptionInfo, WriterStatus
 from agentbus.writer.state import Attached
-from agentbus.writer.subscriptions import described
+from agentbus.writer.subscriptions import described, stored
 from agentbus.writer.work import Work
 
 DETACHED: Final = 100
@@ -31,20 +30,15 @@ def status(work: Work, operation: StatusAsk) -> WriterStatus:
         meta.receipts,
         meta.evicted,
         _sessions(work),
+        work.room.projection,
     )
 
 
 def _sessions(work: Work) -> list[SessionRow]:
-    detached = [_detached(work, session) for session in work.store.people.detached(DETACHED)]
+    detached = [stored(work, session) for session in work.store.people.detached(DETACHED)]
     sessions = [*work.state.attached.values(), *detached]
     subscriptions = described(work, sessions)
     return [_row(work, held, infos) for held, infos in zip(sessions, subscriptions, strict=True)]
-
-
-def _detached(work: Work, session: Session) -> Attached:
-    cursors = work.store.cursors.subscriptions(session.id)
-    by_id = {cursor.id: cursor for cursor in cursors}
-    return Attached(session, session.sender, by_id, resumed=True)
 
 
 def _row(work: Work, held: Attached, subscriptions: list[SubscriptionInfo]) -> SessionRow:

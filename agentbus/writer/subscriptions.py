@@ -7,11 +7,11 @@ that has expired stands still, as a marker, until its session takes note of it, 
 
 from __future__ import annotations
 
-from agentbus.errors import ChannelKindConflict
+from agentbus.errors import ChannelKindConflict, NotFound
 from agentbus.model.channel import Kind
 from agentbus.model.ids import Seq, SessionId, SubscriptionId
 from agentbus.model.names import check_name
-from agentbus.model.session import Subscription
+from agentbus.model.session import Session, SessionKey, Subscription
 from agentbus.store.write.counts import Standing
 from agentbus.wire.links import (
     ChannelCreate,
@@ -181,9 +181,28 @@ def renew(work: Work, operation: Renew) -> Renewed:
 
 
 def count(work: Work, operation: CountAsk) -> Counted:
-    """What each of the session's cursors has not been past, in one state of the database."""
-    attached = work.state.holder(operation.attachment)
-    return Counted(operation.ref, infos(work, attached))
+    """What each of a session's cursors has not been past, in one state of the database.
+
+    Raises StaleAttachment, or NotFound where nobody ever had the key.
+    """
+    of = operation.of
+    attached = _named(work, of) if isinstance(of, SessionKey) else work.state.holder(of)
+    return Counted(operation.ref, attached.session.id, infos(work, attached))
+
+
+def _named(work: Work, key: SessionKey) -> Attached:
+    session = work.store.people.session(key)
+    if session is None:
+        raise NotFound(f"no session {key.native!r} was ever connected")
+    held = session.attachment and work.state.attached.get(session.attachment)
+    return held or stored(work, session)
+
+
+def stored(work: Work, session: Session) -> Attached:
+    """A session that nobody holds, with its cursors."""
+    cursors = work.store.cursors.subscriptions(session.id)
+    by_id = {cursor.id: cursor for cursor in cursors}
+    return Attached(session, session.sender, by_id, resumed=True)
 
 
 def report(work: Work, operation: Report) -> Done:

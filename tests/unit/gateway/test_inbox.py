@@ -7,18 +7,16 @@ from typing import Any
 import pytest
 
 from agentbus.gateway.inbox import NOTE_SECONDS
-from agentbus.model.ids import ChannelId, CommitId
+from agentbus.model.ids import ChannelId, SessionId
+from agentbus.model.session import SessionKey
 from agentbus.wire.links import (
     CountAsk,
     Counted,
-    SessionRow,
-    StatusAsk,
     Subscribe,
     Subscribed,
     SubscriptionInfo,
     Unsubscribe,
     Unsubscribed,
-    WriterStatus,
 )
 from tests.support.gateway_rig import AT, GENERAL, MEMORY, Rig, entries, info, top
 
@@ -27,21 +25,11 @@ def inbox(rig: Rig, connection: int, **params: Any) -> int:
     return rig.ask(connection, "inbox", **params)
 
 
-def counted(rig: Rig, *infos: SubscriptionInfo) -> CountAsk:
+def counted(rig: Rig, *infos: SubscriptionInfo, session: int = 1) -> CountAsk:
     """The writer answers the oldest question."""
     asked = rig.frame(CountAsk)
-    rig.outcomes(Counted(asked.ref, list(infos)))
+    rig.outcomes(Counted(asked.ref, SessionId(session), list(infos)))
     return asked
-
-
-def listed(rig: Rig, *rows: SessionRow) -> None:
-    ref = rig.frame(StatusAsk).ref
-    commit = CommitId(0)
-    rig.outcomes(WriterStatus(ref, "/db", 0, 0, 0, commit, "full", 0, 0, 0, 0, 0, list(rows)))
-
-
-def away(native: str, *infos: SubscriptionInfo, child: str | None = None) -> SessionRow:
-    return SessionRow("Sam", "Sam", "x", native, child, None, None, 0.0, list(infos))
 
 
 def notes(rig: Rig, connection: int) -> list[str]:
@@ -57,7 +45,7 @@ def test_an_attachment_is_told_what_waits_by_channel_with_its_age() -> None:
     connection, attachment = rig.member(1, info(1), info(2, MEMORY))
     request = inbox(rig, connection, attachment=attachment)
     asked = counted(rig, info(2, MEMORY, 4), info(1, GENERAL, 3, undelivered=2))
-    assert asked.attachment == attachment
+    assert asked.of == attachment
     (read,) = rig.reads
     assert (read.channel_id, read.edge, read.forward) == (GENERAL, 3, True)
     rig.read(entries(4, 5))
@@ -86,31 +74,15 @@ def test_without_redis_counts_come_without_ages() -> None:
     assert rig.result(connection, request)["channels"] == [{"channel": "general", "undelivered": 1}]
 
 
-def test_a_session_that_is_attached_elsewhere_is_found_by_its_name() -> None:
-    rig = Rig()
-    _, attachment = rig.member(7)
-    connection = rig.connect()
-    request = inbox(rig, connection, application="x", session="7")
-    assert counted(rig, info(7)).attachment == attachment
-    assert rig.result(connection, request)["channels"] == [{"channel": "general", "undelivered": 0}]
-
-
-def test_a_session_that_is_not_attached_is_found_in_the_writers_list() -> None:
+def test_a_session_is_found_by_its_name_whoever_holds_it() -> None:
     rig = Rig()
     connection = rig.connect()
     request = inbox(rig, connection, application="x", session="8", child="c")
-    listed(rig, away("8"), away("8", info(9, undelivered=3), child="c"))
-    rig.read(entries(1, 1))
+    asked = counted(rig, info(9, undelivered=3), session=9)
+    assert asked.of == SessionKey("x", "8", "c")
+    rig.read(entries(1, 3, sender=9))
     (entry,) = rig.result(connection, request)["channels"]
-    assert entry["undelivered"] == 3
-
-
-def test_an_unknown_session_is_not_found() -> None:
-    rig = Rig()
-    connection = rig.connect()
-    request = inbox(rig, connection, application="x", session="8")
-    listed(rig, away("9"))
-    assert rig.result(connection, request)["code"] == "not_found"
+    assert entry == {"channel": "general", "undelivered": 3}
 
 
 def test_what_the_writer_refuses_is_refused() -> None:
@@ -120,8 +92,8 @@ def test_what_the_writer_refuses_is_refused() -> None:
     rig.refuse(rig.frame(CountAsk).ref, "storage_error")
     assert rig.result(connection, request)["code"] == "storage_error"
     request = inbox(rig, connection, application="x", session="8")
-    rig.refuse(rig.frame(StatusAsk).ref, "storage_error")
-    assert rig.result(connection, request)["code"] == "storage_error"
+    rig.refuse(rig.frame(CountAsk).ref, "not_found")
+    assert rig.result(connection, request)["code"] == "not_found"
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,7 @@ CONTRACT: dict[str, Any] = {
 def writer_status(ref: int, *sessions: SessionRow, commit: int = 9) -> WriterStatus:
     return WriterStatus(
         ref, "/data/bus.sqlite3", 1000, 4096, 8192, CommitId(commit), "full", 5, 1, 2, 6, 3,
-        list(sessions),
+        list(sessions), 3000,
     )  # fmt: skip
 
 
@@ -138,7 +138,7 @@ def test_every_key_of_the_contract_is_there() -> None:
         "rss_bytes": 1002,
     }
     assert document["redis"]["lag_commits"] == 2
-    assert document["budgets"]["redis"] == {"used": 2048, "limit": 512 * 2**20, "percent": 0.0}
+    assert document["budgets"]["redis"] == {"used": 3000, "limit": 512 * 2**20, "percent": 0.0}
     assert document["index"] is None
 
 

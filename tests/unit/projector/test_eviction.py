@@ -54,6 +54,7 @@ def test_streams_are_trimmed_and_gateway_and_writer_are_told() -> None:
     (trimmed,) = world.told(Trimmed)
     assert extents(trimmed.channels) == [(1, 3, 8, 10)]
     (measured,) = world.told(Measured)
+    assert not measured.with_index
     assert (measured.round, measured.commit_id) == (5, 10)
     assert measured.dataset_bytes == world.redis._size()
     assert world.told(Visible) == []

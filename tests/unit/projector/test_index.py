@@ -166,7 +166,7 @@ def test_documents_go_with_what_is_evicted_piece_by_piece() -> None:
     world.settle()
     assert world.is_mirrored()
     assert len(world.told(Trimmed)) == 3
-    assert [measured.round for measured in world.told(Measured)] == [4]
+    assert [(each.round, each.with_index) for each in world.told(Measured)] == [(4, True)]
 
 
 def test_catching_up_removes_documents_of_what_was_evicted() -> None:

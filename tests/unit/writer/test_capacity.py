@@ -18,10 +18,12 @@ def capacity(redis: int = 64, sqlite: int = 64, free: int = 25) -> Capacity:
 sizes = st.integers(0, 4096 * MIB)
 
 
-@given(sizes, sizes, sizes, st.integers(64, 65536), st.integers(64, 65536))
-def test_what_there_is_room_for_stays_within_both_budgets(logical, live, dataset, redis, sqlite):
+@given(sizes, sizes, sizes, st.integers(64, 65536), st.integers(64, 65536), st.booleans())
+def test_what_there_is_room_for_stays_within_both_budgets(
+    logical, live, dataset, redis, sqlite, within
+):
     budget = capacity(redis, sqlite)
-    budget.measured(dataset, live)
+    budget.measured(dataset, live, with_index=within)
     stored = Stored(logical, live)
     room = budget.room(stored)
     if room:
@@ -36,6 +38,16 @@ def test_a_measure_corrects_the_model():
     budget.measured(12 * MIB, live)
     assert budget.projection(live) == 22 * MIB
     assert budget.projection(2 * live) == 44 * MIB
+
+
+def test_an_index_within_redis_is_not_counted_once_more():
+    budget = capacity()
+    live = 10 * MIB
+    budget.measured(30 * MIB, live, with_index=True)
+    assert budget.projection(live) == 30 * MIB
+    assert budget.room(Stored(live, live)) == pytest.approx((64 - 30) * MIB / 3, abs=1)
+    budget.measured(30 * MIB, live)
+    assert budget.projection(live) == 40 * MIB
 
 
 def test_a_measure_of_little_says_nothing_about_the_ratio():

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
 from agentbus.model.ids import Seq, SubscriptionId
+from agentbus.model.session import SessionKey
 from agentbus.store.write import gaps
 from agentbus.wire.links import (
     CountAsk,
@@ -21,11 +22,13 @@ from agentbus.wire.links import (
     MemoryDelete,
     Refused,
     Registered,
+    Release,
     Report,
     StatusAsk,
     Subscribe,
     Unsubscribe,
 )
+from agentbus.writer.status import DETACHED
 from tests.support.writer_world import World
 
 HOUR = 3600.0
@@ -68,6 +71,32 @@ def undelivered(world: World, sam: Registered) -> dict[str, int]:
     (answer,) = world.ask(CountAsk(world.ref(), sam.attachment))
     assert isinstance(answer, Counted)
     return {info.channel: info.undelivered for info in answer.subscriptions}
+
+
+def test_a_session_is_counted_by_its_key_held_or_not(world: World) -> None:
+    sam, eve = world.register("n1"), world.register("n2")
+    by_key = CountAsk(0, SessionKey("codex", "n1"))
+    send(world, sam, eve, eve)
+    report(world, sam, 2)
+    held, by_attachment = world.ask(by_key, CountAsk(0, sam.attachment))
+    assert isinstance(held, Counted)
+    assert held == by_attachment
+    assert {info.channel: info.undelivered for info in held.subscriptions}["general"] == 1
+    world.ask(Release(world.ref(), sam.attachment))
+    (away,) = world.ask(by_key)
+    assert away == held
+    for number in range(DETACHED + 1):
+        other = world.register(f"later{number}")
+        world.time += 1
+        world.ask(Release(world.ref(), other.attachment))
+    assert world.ask(by_key) == [held]
+
+
+def test_a_key_that_nobody_ever_had_is_not_found(world: World) -> None:
+    world.register("n1")
+    (answer,) = world.ask(CountAsk(world.ref(), SessionKey("codex", "n1", "child")))
+    assert isinstance(answer, Refused)
+    assert answer.failure.code == "not_found"
 
 
 def test_a_gap_ends_at_the_oldest_message_left_and_leaves_out_own_ones(world: World) -> None:

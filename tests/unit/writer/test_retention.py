@@ -28,6 +28,7 @@ from agentbus.wire.links import (
     Mutated,
     Readiness,
     Refused,
+    StatusAsk,
 )
 from agentbus.writer import retention
 from agentbus.writer.events import Note
@@ -259,6 +260,12 @@ def test_a_measure_is_asked_for_at_every_cleanup_and_believed(world):
     assert world.core._retention._capacity.projection(live) == pytest.approx(4 * live, rel=0.01)
     world.tell(WRITER_PROJECTOR, Measured(asked.round, world.core._durable, 9 * live))
     assert world.core._retention._capacity.projection(live) == pytest.approx(4 * live, rel=0.01)
+    pass_time(world, 61)
+    (asked,) = world.take(Evicted)
+    world.tell(WRITER_PROJECTOR, Measured(asked.round, world.core._durable, 3 * live, True))
+    assert world.core._retention._capacity.projection(live) == pytest.approx(3 * live, rel=0.01)
+    (status,) = world.ask(StatusAsk(world.ref()))
+    assert status.projection_bytes == pytest.approx(3 * live, rel=0.01)
 
 
 def test_nothing_is_deleted_while_the_projection_is_not_there(world):
