@@ -23,9 +23,10 @@ GROWTH: Final = 8
 """How many times larger than the one before it a step may be."""
 
 
-WHOLE: Final[Command] = (b"HGET", keys.META, keys.COMMIT)
+WHOLE: Final[Command] = (b"HMGET", keys.META, keys.INSTANCE, keys.COMMIT)
 """Asked after each step, in the same turn: without a mark somebody has emptied Redis, and what is
-missing there is missing for no reason of ours."""
+missing there is missing for no reason of ours. A write that is on its way then moves the commit,
+but it does not say again of which bus it is."""
 
 
 class Entry(msgspec.Struct, frozen=True, gc=False):
@@ -94,7 +95,7 @@ class Reading:
     def take_all(self, replies: Sequence[Reply]) -> None:
         """The replies to `commands`. Raises Unavailable where nothing is to be learnt of them."""
         reply, mark = replies
-        if not isinstance(mark, bytes) or not mark.isdigit():
+        if isinstance(mark, Refused) or None in mark or not mark[1].isdigit():
             raise Unavailable("Redis does not hold what was written to it")
         self.take(reply)
 

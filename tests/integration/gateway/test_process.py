@@ -218,7 +218,7 @@ def test_out_of_descriptors_connections_are_refused_cleanly_and_the_others_live(
 
 def fill(valkey: Valkey, first: int, last: int, content: str = "x") -> None:
     valkey.run(
-        (b"HSET", b"ab:meta", b"commit_id", b"1"),
+        (b"HSET", b"ab:meta", b"instance", b"bus", b"commit_id", b"1"),
         *(
             (b"XADD", b"s:1", b"%d-0" % seq, b"e", envelope(seq, content), b"s", b"900")
             for seq in range(first, last + 1)

@@ -14,7 +14,7 @@ from tests.integration.gateway.conftest import run_loop, until
 
 def fill(valkey: Valkey, channel: int, count: int) -> None:
     valkey.run(
-        (b"HSET", b"ab:meta", b"commit_id", b"1"),
+        (b"HSET", b"ab:meta", b"instance", b"bus", b"commit_id", b"1"),
         *(
             (b"XADD", b"s:%d" % channel, b"%d-0" % seq, b"e", b"{%d}" % seq, b"s", b"9")
             for seq in range(1, count + 1)

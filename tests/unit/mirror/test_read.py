@@ -9,12 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from agentbus.errors import Unavailable
+from agentbus.mirror import write
 from agentbus.mirror.read import WHOLE, Envelopes, Page, Reading
 from agentbus.mirror.resp import Command, Refused, Reply
-from agentbus.model.ids import ChannelId, Seq
+from agentbus.mirror.write import Mark
+from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
+from agentbus.wire.links import RowInserted
 from tests.support.model_redis import ModelRedis, Session
 
 CHANNEL = ChannelId(1)
+MARK = Mark(b"bus", b"1.1", b"4")
 
 
 def stream(sizes: list[int], first: int = 1) -> Session:
@@ -208,11 +212,28 @@ def test_a_refused_look_up_is_unavailable() -> None:
         Envelopes().read(Refused("LOADING"))
 
 
-@pytest.mark.parametrize("mark", [None, b"rebuilding-3", Refused("LOADING")])
+@pytest.mark.parametrize(
+    "mark",
+    [[None, None], [None, b"7"], [b"bus", None], [b"bus", b"rebuilding-3"], Refused("LOADING")],
+)
 def test_what_was_read_of_an_emptied_server_is_not_believed(mark: Reply) -> None:
     reading = Reading(ChannelId(1), Seq(0), forward=True, count=3, max_bytes=100)
     assert reading.commands() == [reading.command(), WHOLE]
     with pytest.raises(Unavailable, match="does not hold"):
         reading.take_all([[], mark])
-    reading.take_all([[], b"7"])
+    reading.take_all([[], [b"bus", b"7"]])
     assert reading.done
+
+
+def test_a_server_that_was_emptied_and_written_to_since_is_not_believed() -> None:
+    session = ModelRedis().connect()
+    session.run_all(write.clear(MARK))
+    reading = Reading(ChannelId(1), Seq(0), forward=True, count=3, max_bytes=100)
+    reading.take_all(session.run_all(reading.commands()))
+    assert reading.done
+    session.run((b"FLUSHALL",))
+    row = RowInserted(ChannelId(2), Seq(9), SessionId(7), b"{}", None, None)
+    session.run_all(write.batch(MARK, MARK.at(CommitId(5)), write.Changes([row])))
+    reading = Reading(ChannelId(1), Seq(0), forward=True, count=3, max_bytes=100)
+    with pytest.raises(Unavailable, match="does not hold"):
+        reading.take_all(session.run_all(reading.commands()))
