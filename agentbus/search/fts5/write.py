@@ -208,7 +208,8 @@ def _read_partitions(connection: sqlite.Connection) -> list[Partition]:
 def _make(connection: sqlite.Connection, kind: Kind, first_id: int) -> Partition:
     number = connection.execute(INSERT_PARTITION, (kind, first_id, first_id)).lastrowid
     assert number is not None
-    connection.execute(schema.CREATE_TEXT.format(number=number))
+    for statement in (schema.CREATE_TEXT, *schema.TUNE_TEXT):
+        connection.execute(statement.format(number=number))
     return Partition(number, kind, first_id, first_id, 0, 0)
 
 
