@@ -45,9 +45,9 @@ _PAIRED: Final = re.compile(f"[{_UNSPACED}]+")
 _SEGMENTS: Final = re.compile(f"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
 _LONG: Final = re.compile(f"([^ ]{{{LONGEST}}})(?=[^ ])")
 _ASCII_WORD: Final = re.compile("[A-Za-z0-9]+")
-_SHAPE: Final = str.maketrans(
-    dict.fromkeys(string.ascii_uppercase, "A")
-    | dict.fromkeys(string.ascii_lowercase + string.digits, "a")
+_SHAPE: Final = bytes.maketrans(
+    (string.ascii_uppercase + string.ascii_lowercase + string.digits).encode(),
+    b"A" * 26 + b"a" * 36,
 )
 _CAMEL_PARTS: Final = re.compile("[A-Z]+(?![a-z])|[A-Z]?[a-z0-9]+")
 
@@ -116,7 +116,10 @@ def _splitting(code: int) -> int | str | None:
 
 _FOLDING: Final = _Folding()
 _SPLITTING: Final = _Splitting()
-_ASCII: Final = str.maketrans({chr(c): _splitting(c) for c in range(0x80)})
+_ASCII: Final = bytes(ord(chr(c).lower()) if chr(c).isalnum() else 0x20 for c in range(0x80)).ljust(
+    256, b" "
+)
+"""For `bytes.translate`, which takes a tenth of the time: letters folded, separators as spaces."""
 
 
 class Text(msgspec.Struct, frozen=True):
@@ -151,19 +154,23 @@ def _plain(text: str) -> str:
 def text(original: str) -> Text:
     """What is indexed of a text."""
     if original.isascii():
-        words, spelt = original.lower().translate(_ASCII), original
+        words, spelt = original.encode("ascii").translate(_ASCII).decode("ascii"), original
     else:
         words = _PAIRED.sub(_pairs, fold(original).translate(_SPLITTING))
         spelt = unicodedata.normalize("NFKD", original).translate(_FOLDING)
-    if _may_have_long(words):
+    if _has_long(words):
         words = _LONG.sub(r"\1 ", words)
     return Text(words, " ".join(_camel_parts(spelt)) if _is_camel(spelt) else "")
 
 
-def _may_have_long(words: str) -> bool:
-    """Whether a word may be longer than `LONGEST`: it would fill one of these pieces."""
-    half = LONGEST // 2
-    return any(" " not in words[at : at + half] for at in range(0, len(words) - half + 1, half))
+def _has_long(words: str) -> bool:
+    """Whether a word is longer than `LONGEST`; it goes from space to space as far apart as may be."""
+    start, end = 0, len(words) - LONGEST
+    while start < end:
+        start = words.rfind(" ", start, start + LONGEST + 1) + 1
+        if not start:
+            return True
+    return False
 
 
 def _pairs(run: re.Match[str]) -> str:
@@ -176,8 +183,10 @@ def _paired(run: str) -> Iterator[str]:
 
 
 def _is_camel(spelt: str) -> bool:
-    shape = spelt.translate(_SHAPE)
-    return "aA" in shape or "AAa" in shape
+    if spelt == spelt.lower():  # most texts without capitals, at a tenth of the time
+        return False
+    shape = spelt.encode("utf-8", "replace").translate(_SHAPE)
+    return b"aA" in shape or b"AAa" in shape
 
 
 def _camel_parts(spelt: str) -> Iterator[str]:
