@@ -164,7 +164,7 @@ def text(original: str) -> Text:
 
 
 def _has_long(words: str) -> bool:
-    """Whether a word is longer than `LONGEST`; it goes from space to space as far apart as may be."""
+    """Whether a word is longer than `LONGEST`; goes from space to space, as far apart as may be."""
     start, end = 0, len(words) - LONGEST
     while start < end:
         start = words.rfind(" ", start, start + LONGEST + 1) + 1
