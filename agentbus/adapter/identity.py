@@ -38,6 +38,9 @@ UNNAMED: Final = "mcp"
 _APPLICATIONS: Final = {"codex-mcp-client": CODEX, "gemini-cli-mcp-client": "gemini-cli"}
 """Client names that are not the program's."""
 
+_SPAWNED: Final = ("thread_spawn", "collab_spawn")
+"""Codex' kinds of subagents that say nothing of what they are for."""
+
 
 class SessionKey(msgspec.Struct, frozen=True):
     """What identifies a session: the root conversation, and in it a subagent."""
@@ -151,8 +154,21 @@ def _codex_thread(meta: dict[str, Any]) -> Thread | None:
     root = root or thread
     if root is None:
         return None
-    role = _first_text(turn.get("subagent_kind"), turn.get("thread_source"))
+    role = _codex_role(turn)
     return Thread(root, None if thread in (None, root) else thread, role and _clean(role))
+
+
+def _codex_role(turn: dict[str, Any]) -> str | None:
+    """What a subagent is for: its role or name, where it was given one, which may be a path of all
+    names from the root on; else what Codex calls its kind, unless that tells only how it began."""
+    kind, path = turn.get("subagent_kind"), _first_text(turn.get("agent_name")) or ""
+    return _first_text(
+        turn.get("agent_role"),
+        path.rpartition("/")[2],
+        turn.get("agent_nickname"),
+        None if kind in _SPAWNED else kind,
+        turn.get("thread_source"),
+    )
 
 
 def _turn(value: Any) -> dict[str, Any]:

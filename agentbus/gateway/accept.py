@@ -97,6 +97,8 @@ def registration(params: RegisterParams) -> None:
     _hint("repository_root", params.repository_root)
     if (params.child is None) != (params.parent is None):
         raise InvalidArgument("child and parent come together: a child's id and its root's")
+    if params.parent not in (None, params.session):
+        raise InvalidArgument("parent is not the session: a child belongs to its root conversation")
     channels = params.channels or []
     if len(channels) > CHANNELS:
         raise InvalidArgument(f"channels has {len(channels)} names, allowed are {CHANNELS}")

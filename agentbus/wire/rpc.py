@@ -79,6 +79,8 @@ class HelloResult(Params, frozen=True):
 class RegisterParams(Params, frozen=True):
     """Claims a session. Refused with `session_already_connected` while another attachment lives.
 
+    `session` is the root conversation's id. A subagent's own is `child`; then `parent` is the
+    root's once more, and `role` what the subagent does, which becomes a part of its name.
     `again`: the caller had this claim, and lost it with a connection or a daemon. Nobody resumes
     the session then, so its subscriptions are not renewed.
     """

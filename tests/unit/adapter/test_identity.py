@@ -48,6 +48,25 @@ def test_codex_names_thread_and_root_in_each_call():
     assert caller == Caller(SessionKey("codex", "r", "c"), "review")
 
 
+@pytest.mark.parametrize(
+    ("more", "role"),
+    [
+        ({"subagent_kind": "thread_spawn"}, "subagent"),
+        ({"subagent_kind": "collab_spawn"}, "subagent"),
+        ({"subagent_kind": "review"}, "review"),
+        ({"subagent_kind": "thread_spawn", "agent_name": "/root/docs/policy"}, "policy"),
+        ({"subagent_kind": "thread_spawn", "agent_name": "/"}, "subagent"),
+        ({"subagent_kind": "thread_spawn", "agent_nickname": "Bohr"}, "Bohr"),
+        ({"agent_role": "explorer", "agent_name": "/root/a", "agent_nickname": "Bohr"}, "explorer"),
+        ({"agent_role": "", "agent_name": 5, "subagent_kind": ["review"]}, "subagent"),
+    ],
+)
+def test_a_subagent_of_codex_is_called_after_what_it_is_for(more, role):
+    meta = codex("c", "r", thread_source="subagent", **more)
+    caller = identity().caller("codex-mcp-client", meta, NOW)
+    assert caller == Caller(SessionKey("codex", "r", "c"), role)
+
+
 def test_the_turns_metadata_may_be_text_and_is_enough():
     turn = json.dumps({"session_id": "r", "thread_id": "c", "thread_source": "subagent"})
     caller = identity().caller("codex-mcp-client", {"x-codex-turn-metadata": turn}, NOW)

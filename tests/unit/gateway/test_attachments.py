@@ -70,6 +70,7 @@ def test_a_registration_goes_to_the_writer_and_back() -> None:
         ({"repository_root": "x" * 4097}, "repository_root must"),
         ({"child": "c"}, "child and parent"),
         ({"parent": "c"}, "child and parent"),
+        ({"child": "c", "parent": "another"}, "parent is not the session"),
         ({"channels": ["a"] * 257}, "channels has 257"),
         ({"channels": ["a", ""]}, "name in channels"),
     ],
