@@ -21,7 +21,7 @@ class Peer:
         self.socket, self.theirs = socket.socketpair()
         self.socket.settimeout(BOUND)
         self._decoder: framing.FrameDecoder[Any] = framing.FrameDecoder(union)
-        self._waiting: list[Any] = []
+        self.waiting: list[Any] = []
 
     def send(self, *messages: msgspec.Struct) -> None:
         """Writes them."""
@@ -31,11 +31,15 @@ class Peer:
         """The first message that is wanted; those before it are gone."""
         deadline = time.monotonic() + BOUND
         while time.monotonic() < deadline:
-            while self._waiting:
-                message = self._waiting.pop(0)
+            while self.waiting:
+                message = self.waiting.pop(0)
                 if wanted(message):
                     return message
             data = self.socket.recv(1 << 18)
             assert data, "the process closed the link"
-            self._waiting += self._decoder.feed(data)
+            self.waiting += self._decoder.feed(data)
         raise AssertionError("what was waited for did not come")
+
+    def expect(self, kind: Any) -> Any:
+        """The first message of a type, or of one of a union; those before it are gone."""
+        return self.receive(lambda message: isinstance(message, kind))

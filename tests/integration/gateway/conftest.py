@@ -11,7 +11,7 @@ import socket
 import time
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 import pytest
@@ -49,40 +49,14 @@ from agentbus.wire.links import (
     Welcome,
 )
 from agentbus.wire.rpc import PROTOCOL
+from tests.support.link_end import BOUND, Peer
 
-BOUND = 30.0
 AT = "2026-11-30T16:40:27.123Z"
 GENERAL = ChannelId(1)
-
-T = TypeVar("T")
 
 
 def envelope(seq: int, content: str = "x") -> bytes:
     return msgspec.json.encode({"seq": seq, "sent_at": AT, "content": content})
-
-
-class Peer:
-    """The test's end of a link."""
-
-    def __init__(self, union: Any) -> None:
-        self.socket, self.theirs = socket.socketpair()
-        self.socket.settimeout(BOUND)
-        self._decoder: framing.FrameDecoder[Any] = framing.FrameDecoder(union)
-        self.waiting: list[Any] = []
-
-    def send(self, *messages: msgspec.Struct) -> None:
-        self.socket.sendall(b"".join(framing.encode(message) for message in messages))
-
-    def receive(self, kind: type[T]) -> T:
-        """The first message of that kind; those before it are gone."""
-        while True:
-            while self.waiting:
-                message = self.waiting.pop(0)
-                if isinstance(message, kind):
-                    return message
-            data = self.socket.recv(1 << 18)
-            assert data, f"the gateway closed the link before a {kind.__name__}"
-            self.waiting += self._decoder.feed(data)
 
 
 class Adapter:
@@ -203,7 +177,7 @@ class Gateway:
 
     def greet(self, redis: str | None = None, *tops: ChannelTop) -> None:
         """Writer and projector come; the bus is ready."""
-        hello = self.writer.receive(GatewayHello)
+        hello = self.writer.expect(GatewayHello)
         channels = [ChannelInfo(GENERAL, "general", "ordinary", Seq(0))]
         incarnation = hello.incarnation or 1
         self.writer.send(Welcome(incarnation, "bus", CommitId(self.commit), channels))
@@ -231,7 +205,7 @@ class Gateway:
         adapter = self.connect()
         adapter.hello()
         number = adapter.ask("register", application="x", session=str(session))
-        frame = self.writer.receive(Register)
+        frame = self.writer.expect(Register)
         held = SubscriptionInfo(
             SubscriptionId(session), "general", GENERAL, Seq(position), 2e9, False
         )

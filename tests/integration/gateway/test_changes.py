@@ -33,7 +33,7 @@ MEMORY = ChannelId(2)
 def follow_memories(gateway: Gateway, adapter: Adapter, attachment: str) -> None:
     gateway.writer.send(ChannelOpened(ChannelInfo(MEMORY, "memory", "memory", Seq(0))))
     number = adapter.ask("subscribe", attachment=attachment, channel="memory")
-    frame = gateway.writer.receive(Subscribe)
+    frame = gateway.writer.expect(Subscribe)
     held = SubscriptionInfo(frame.ref, "memory", MEMORY, Seq(0), 2e9, False)
     gateway.outcomes(Subscribed(frame.ref, held, created=True))
     adapter.reply(number)
@@ -67,9 +67,9 @@ def test_whoever_holds_a_revision_has_its_successor_before_the_editor_has_the_an
         send = editor.ask(
             "send", attachment=two, message_id=f"m{turn}", channel="general", content="x"
         )
-        append = gateway.writer.receive(Append)
+        append = gateway.writer.expect(Append)
         number = edit(editor, two)
-        asked = gateway.writer.receive(MemoryEdit)
+        asked = gateway.writer.expect(MemoryEdit)
         changed = change(gateway, f"new {turn}")
         # An answer for the editor is on its way already when the change is told.
         accepted = Accepted(append.ref, append.message_id, Seq(turn + 1), AT, False)
@@ -117,14 +117,14 @@ def test_a_denied_send_is_logged_without_what_was_sent(make: Make, tmp_path: Pat
     def send(name: str, content: str) -> int:
         given: dict[str, Any] = {"channel": "general", "message_id": name, "content": content}
         number = sender.ask("send", attachment=attachment, **given)
-        gateway.outcomes(NoReceipt(gateway.writer.receive(ReceiptAsk).ref))
+        gateway.outcomes(NoReceipt(gateway.writer.expect(ReceiptAsk).ref))
         return number
 
     error = sender.reply(send("m1", "the secret plan"))
     assert error["data"]["code"] == "inspection_rejected"
     assert error["data"]["reason"] == "no plans"
     allowed = send("m2", "nothing much")
-    frame = gateway.writer.receive(Append)
+    frame = gateway.writer.expect(Append)
     assert frame.message_id == "m2"
     gateway.accept(frame, 1)
     assert sender.reply(allowed)["seq"] == 1

@@ -43,10 +43,10 @@ def send(adapter: Any, attachment: str, name: str, **params: Any) -> int:
 def test_a_message_goes_from_one_adapter_to_another_and_its_report_to_the_writer(
     gateway: Gateway,
 ) -> None:
-    gateway.control.receive(Ready)
+    gateway.control.expect(Ready)
     (sender, one), (reader, two) = gateway.member(1), gateway.member(2)
     request = send(sender, one, "m1", content="é\u2028👍")
-    frame = gateway.writer.receive(Append)
+    frame = gateway.writer.expect(Append)
     assert frame.payload.content == "é\u2028👍"
     gateway.accept(frame, 1)
     assert sender.reply(request)["seq"] == 1
@@ -54,7 +54,7 @@ def test_a_message_goes_from_one_adapter_to_another_and_its_report_to_the_writer
     note = reader.note("deliver")
     assert note["messages"] == [{"seq": 1, "sent_at": AT, "content": "é\u2028👍"}]
     report = reader.ask("delivered", attachment=two, epoch="1.0", positions=[(2, 1)])
-    told = gateway.writer.receive(Report)
+    told = gateway.writer.expect(Report)
     assert (told.attachment, told.positions) == (two, [(2, 1)])
     gateway.done(told.ref)
     assert reader.reply(report) == {}
@@ -102,9 +102,9 @@ def test_what_an_adapter_reported_before_it_died_is_committed_before_its_release
     for position in range(1, 60):
         adapter.ask("delivered", attachment=attachment, epoch="1.0", positions=[(1, position)])
     adapter.close()
-    report = gateway.writer.receive(Report)
+    report = gateway.writer.expect(Report)
     assert report.positions == [(1, 59)]
-    assert gateway.writer.receive(Release).attachment == attachment
+    assert gateway.writer.expect(Release).attachment == attachment
 
 
 def shout(adapter: Adapter) -> None:
@@ -146,15 +146,15 @@ def test_a_restarted_writer_is_asked_again_in_order(gateway: Gateway) -> None:
     adapter, attachment = gateway.member(1)
     requests = [send(adapter, attachment, f"m{number}") for number in range(20)]
     renewing = adapter.ask("renew", attachment=attachment)
-    before = [gateway.writer.receive(Append) for _ in requests]
-    gateway.writer.receive(Renew)
+    before = [gateway.writer.expect(Append) for _ in requests]
+    gateway.writer.expect(Renew)
     gateway.replace_writer()
-    assert gateway.writer.receive(GatewayHello).incarnation == 1
+    assert gateway.writer.expect(GatewayHello).incarnation == 1
     gateway.writer.waiting[:0] = [GatewayHello(1)]
     gateway.greet()
-    again = [gateway.writer.receive(Append) for _ in requests]
+    again = [gateway.writer.expect(Append) for _ in requests]
     assert again == before
-    assert gateway.writer.receive(Renew).attachment == attachment
+    assert gateway.writer.expect(Renew).attachment == attachment
     for seq, frame in enumerate(again, 1):
         gateway.accept(frame, seq)
     assert [adapter.reply(request)["seq"] for request in requests] == list(range(1, 21))
@@ -164,9 +164,9 @@ def test_a_restarted_writer_is_asked_again_in_order(gateway: Gateway) -> None:
 def test_an_orderly_stop_finishes_what_was_begun(gateway: Gateway) -> None:
     adapter, attachment = gateway.member(1)
     assert adapter.call("stop") == {}
-    gateway.control.receive(StopRequested)
+    gateway.control.expect(StopRequested)
     request = send(adapter, attachment, "last")
-    frame = gateway.writer.receive(Append)
+    frame = gateway.writer.expect(Append)
     gateway.control.send(Stop())
     assert adapter.note("stopping") == {"reason": "stop", "intentional": True}
     gateway.accept(frame, 1)
@@ -177,7 +177,7 @@ def test_an_orderly_stop_finishes_what_was_begun(gateway: Gateway) -> None:
 
 def test_it_answers_pings_and_ends_with_its_supervisor(gateway: Gateway) -> None:
     gateway.control.send(Ping(7))
-    assert gateway.control.receive(Pong).number == 7
+    assert gateway.control.expect(Pong).number == 7
     gateway.control.socket.close()
     assert gateway.wait() != 0
 
@@ -188,7 +188,7 @@ def test_status_measures_the_processes(gateway: Gateway) -> None:
     processes.append(ProcessInfo("gateway", gateway.pid, 1.7e9, 0))
     gateway.control.send(Processes(processes))
     gateway.control.send(Ping(1))
-    gateway.control.receive(Pong)
+    gateway.control.expect(Pong)
     document = gateway.connect().call("status")["status"]
     assert [each["name"] for each in document["processes"]] == ["supervisor", "gateway"]
     assert all(each["rss_bytes"] > 1_000_000 for each in document["processes"])

@@ -18,7 +18,7 @@ Launch = Callable[[], Any]
 
 def ready(launch: Launch) -> Any:
     process = launch()
-    process.control.receive(lambda message: isinstance(message, Ready))
+    process.control.expect(Ready)
     process.state(lambda state: state.ready)
     return process
 
@@ -116,9 +116,7 @@ def test_a_search_that_was_cancelled_is_not_answered(launch: Launch, bus: Bus) -
     process = ready(launch)
     process.gateway.send(SearchCancel(process.ask("apple", after_commit=99)))
     last = process.ask("apple")
-    found = process.gateway.receive(
-        lambda message: isinstance(message, SearchFound | SearchRefused)
-    )
+    found = process.gateway.expect(SearchFound | SearchRefused)
     assert found.ref == last
 
 

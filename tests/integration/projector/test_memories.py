@@ -59,7 +59,7 @@ def mirrored(server: Any) -> dict[tuple[int, int], bytes]:
 
 def test_memories_live_and_after_a_restart(launch: Launch, valkey: Any, written: Any) -> None:
     process = ready(launch, valkey, written)
-    assert process.control.receive(lambda message: isinstance(message, SearchBackend)).indexer
+    assert process.control.expect(SearchBackend).indexer
     first = written.send("one", "memory").memory_id
     second = written.send("two", "memory").memory_id
     written.send("hello")
@@ -67,7 +67,7 @@ def test_memories_live_and_after_a_restart(launch: Launch, valkey: Any, written:
     written.delete(second)
     tell(process, written)
     assert mirrored(valkey) == written.contents()
-    visible = process.gateway.receive(lambda message: isinstance(message, Visible))
+    visible = process.gateway.expect(Visible)
     assert [message.memory_id for message in visible.messages] == [None, first]
     process.kill()
     written.edit(first, "one, again")
@@ -86,12 +86,12 @@ def test_evictions_are_trimmed_and_measured(launch: Launch, valkey: Any, written
         written.send(f"message {number} " + "x" * 1000)
     tell(process, written)
     process.writer.send(Evicted(1, []))
-    before = process.writer.receive(lambda message: isinstance(message, Measured))
+    before = process.writer.expect(Measured)
     process.writer.send(Evicted(2, [written.evict(201)]))
-    after = process.writer.receive(lambda message: isinstance(message, Measured))
+    after = process.writer.expect(Measured)
     assert (before.round, after.round) == (1, 2)
     assert before.dataset_bytes - after.dataset_bytes > 150 * 1000
-    (top,) = process.gateway.receive(lambda message: isinstance(message, Trimmed)).channels
+    (top,) = process.gateway.expect(Trimmed).channels
     assert (top.count, top.oldest, top.top) == (100, 201, 300)
     assert mirrored(valkey) == written.contents()
     process.kill()

@@ -62,7 +62,7 @@ def ready(launch: Launch, valkey: Any, bus: Any) -> tuple[Any, Projection]:
 def test_commits_reach_their_streams_and_are_told(launch: Launch, valkey: Any, bus: Any) -> None:
     bus.commit(1, 2)
     process, projection = ready(launch, valkey, bus)
-    process.control.receive(lambda message: isinstance(message, Ready))
+    process.control.expect(Ready)
     assert (projection.rebuilds, projection.commit_id) == (1, 1)
     process.writer.receive(is_told(ready=True))
     process.writer.send(bus.commit(1, 1, content="é\u2028\0"), bus.commit(3))
@@ -178,7 +178,7 @@ def test_a_server_killed_in_the_middle_of_a_batch_is_made_whole(
     valkey.run((b"SAVE",))
     commits: list[Committed] = [bus.commit(1, 2, 3, content="y" * 20_000) for _ in range(300)]
     process.writer.send(*commits[:150])
-    process.gateway.receive(lambda message: isinstance(message, Visible))
+    process.gateway.expect(Visible)
     valkey.kill()
     process.writer.send(*commits[150:])
     process.gateway.receive(is_not_ready)
@@ -215,7 +215,7 @@ def test_the_server_of_another_process_is_not_touched(
     process = launch()
     process.control.send(RedisUp(valkey.socket_path, 1, "valkey-server", "9.1.2"))
     process.greet(bus)
-    unfit = process.control.receive(lambda message: isinstance(message, RedisUnfit))
+    unfit = process.control.expect(RedisUnfit)
     assert (unfit.pid, unfit.fatal, unfit.failure.code) == (1, False, "redis_incompatible")
     assert valkey.run((b"DBSIZE",)) == [1]
 
@@ -223,7 +223,7 @@ def test_the_server_of_another_process_is_not_touched(
 def test_status_tells_about_the_server(launch: Launch, valkey: Any, bus: Any) -> None:
     process, _ = ready(launch, valkey, bus)
     process.gateway.send(RedisStatusAsk(3))
-    status = process.gateway.receive(lambda message: isinstance(message, RedisStatus))
+    status = process.gateway.expect(RedisStatus)
     assert (status.ref, status.healthy, status.flavour) == (3, True, "valkey")
     assert (status.version, status.pid, status.search) == ("9.1.2", valkey.pid, "fts5")
     assert status.dataset_bytes > 0

@@ -53,10 +53,10 @@ def found(server: Any, word: str) -> set[bytes]:
 def test_documents_follow_their_messages(launch: Launch, query_engine: Any, written: Any) -> None:
     written.send("before the start")
     process = ready(launch, query_engine, written)
-    backend = process.control.receive(lambda message: isinstance(message, SearchBackend))
+    backend = process.control.expect(SearchBackend)
     assert backend.indexer is False
     process.gateway.send(RedisStatusAsk(1))
-    status = process.gateway.receive(lambda message: isinstance(message, RedisStatus))
+    status = process.gateway.expect(RedisStatus)
     assert status.search == "query_engine"
     written.send("after the start")
     first = written.send("start of a memory", "memory").memory_id
@@ -79,7 +79,7 @@ def test_documents_go_when_their_messages_are_evicted(
     tell(process, written)
     assert len(found(query_engine, "word")) == 1200
     process.writer.send(Evicted(1, [written.evict(1101)]))
-    process.writer.receive(lambda message: isinstance(message, Measured))
+    process.writer.expect(Measured)
     assert found(query_engine, "word") == {b"d:1:%d" % seq for seq in range(1101, 1201)}
     assert query_engine.run((b"XLEN", b"s:1"))[0] == 100
 
@@ -118,10 +118,7 @@ def test_another_server_without_a_query_engine_asks_for_the_indexer(
 ) -> None:
     process = ready(launch, query_engine, written)
     process.control.send(RedisDown("killed"), valkey.up)
-    backends = [
-        process.control.receive(lambda message: isinstance(message, SearchBackend)).indexer
-        for _ in range(2)
-    ]
+    backends = [process.control.expect(SearchBackend).indexer for _ in range(2)]
     assert backends == [False, True]
     process.gateway.receive(
         lambda message: (

@@ -4,20 +4,15 @@ from __future__ import annotations
 
 import os
 import signal
-import socket
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import pytest
 
 from agentbus.config import Settings
 from agentbus.runtime import logs
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.paths import Paths, locate, prepare
-from agentbus.wire import framing
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     WRITER_PROJECTOR,
@@ -31,35 +26,7 @@ from agentbus.wire.links import (
     WriterToProjector,
 )
 from agentbus.writer import main
-
-BOUND = 30.0
-
-
-class Peer:
-    """The test's end of one of the writer's links."""
-
-    def __init__(self, union: Any) -> None:
-        self.socket, self.theirs = socket.socketpair()
-        self.socket.settimeout(BOUND)
-        self._decoder: framing.FrameDecoder[Any] = framing.FrameDecoder(union)
-        self._waiting: list[Any] = []
-
-    def send(self, *messages: msgspec.Struct) -> None:
-        """Writes them."""
-        self.socket.sendall(b"".join(framing.encode(message) for message in messages))
-
-    def receive(self, kind: type[Any]) -> Any:
-        """The next message of a kind; those before it are gone."""
-        deadline = time.monotonic() + BOUND
-        while time.monotonic() < deadline:
-            while self._waiting:
-                message = self._waiting.pop(0)
-                if isinstance(message, kind):
-                    return message
-            data = self.socket.recv(1 << 18)
-            assert data, "the writer closed the link"
-            self._waiting += self._decoder.feed(data)
-        raise AssertionError(f"no {kind.__name__} came")
+from tests.support.link_end import Peer
 
 
 class Process:
@@ -92,11 +59,11 @@ class Process:
 
     def greet(self, incarnation: int = 0) -> Welcome:
         """Gateway and projector come; the projector takes messages."""
-        self.control.receive(Ready)
-        self.projector.receive(WriterHello)
+        self.control.expect(Ready)
+        self.projector.expect(WriterHello)
         self.projector.send(Readiness(True, ""))
         self.gateway.send(GatewayHello(incarnation))
-        welcome = self.gateway.receive(Welcome)
+        welcome = self.gateway.expect(Welcome)
         assert isinstance(welcome, Welcome)
         return welcome
 

@@ -51,7 +51,7 @@ def append(ref: int, message_id: str, content: str = "hello") -> Append:
 def answers(process: Any, count: int) -> list[Any]:
     found: list[Any] = []
     while len(found) < count:
-        found += process.gateway.receive(Outcomes).outcomes
+        found += process.gateway.expect(Outcomes).outcomes
     assert len(found) == count
     return found
 
@@ -69,7 +69,7 @@ def test_messages_go_in_and_answers_and_commits_come_out(launch: Launch, paths: 
     assert [answer.seq for answer in answers(process, 1000)] == list(range(1, 1001))
     told: list[int] = []
     while len(told) < 1000:
-        commit = process.projector.receive(Committed)
+        commit = process.projector.expect(Committed)
         assert commit.commit_id == commit.previous + 1
         told += [row.seq for row in commit.rows]
     assert told == list(range(1, 1001))
@@ -100,7 +100,7 @@ def test_killed_with_answers_unread_a_resend_gets_the_original_facts(
     register(first)
     operations = [append(n, f"m{n}") for n in range(1, 401)]
     first.gateway.send(*operations)
-    accepted = {answer.message_id: answer for answer in first.gateway.receive(Outcomes).outcomes}
+    accepted = {answer.message_id: answer for answer in first.gateway.expect(Outcomes).outcomes}
     first.kill()
     second = launch()
     welcome = second.greet(incarnation=1)
@@ -137,14 +137,14 @@ def test_killed_between_an_edit_and_its_answer_the_change_is_told_again(
         for n in range(2, 40)
     ]
     first.gateway.send(*edits, MemoryDelete(40, sender, made.memory_id, "d", b"d"))
-    first.projector.receive(Committed)
+    first.projector.expect(Committed)
     first.kill()
     second = launch()
     second.greet(incarnation=1)
     second.gateway.send(*edits, MemoryDelete(40, sender, made.memory_id, "d", b"d"))
-    changed = second.gateway.receive(MemoryChanged)
+    changed = second.gateway.expect(MemoryChanged)
     while changed.envelope is not None:
-        changed = second.gateway.receive(MemoryChanged)
+        changed = second.gateway.expect(MemoryChanged)
     assert (changed.memory_id, changed.revision) == (made.memory_id, 39)
     with closing(sqlite3.connect(paths.database)) as connection:
         found = connection.execute(
@@ -169,7 +169,7 @@ def test_another_programs_write_lock_is_waited_out_while_pings_are_answered(
         while time.monotonic() < began + 1.5:
             number += 1
             process.control.send(Ping(number))
-            assert process.control.receive(Pong).number == number
+            assert process.control.expect(Pong).number == number
         other.execute("COMMIT")
     assert [answer.seq for answer in answers(process, 2)] == [1, 2]
 
@@ -195,7 +195,7 @@ def test_a_locked_database_delays_the_start_and_does_not_fail_it(
         began = time.monotonic()
         while time.monotonic() < began + 0.5:  # many tries
             process.control.send(Ping(1))
-            assert isinstance(process.control.receive(Pong | Ready), Pong)
+            assert isinstance(process.control.expect(Pong | Ready), Pong)
         holder.communicate(b"go on\n", timeout=30)
     assert process.greet().incarnation == 1
     log = Path(paths.log("writer")).read_text()
@@ -208,7 +208,7 @@ def test_a_damaged_file_is_refused_with_the_reason_and_not_touched(
 ) -> None:
     Path(paths.database).write_bytes(b"no database at all" * 1000)
     process = launch()
-    failure = process.control.receive(Failing).failure
+    failure = process.control.expect(Failing).failure
     assert failure.code == "database_damaged"
     assert paths.database in failure.message
     assert process.wait() == exits.FAILING
@@ -217,12 +217,12 @@ def test_a_damaged_file_is_refused_with_the_reason_and_not_touched(
 
 def test_a_newer_schema_is_refused_with_the_reason(launch: Launch, paths: Paths) -> None:
     process = launch()
-    process.control.receive(Ready)
+    process.control.expect(Ready)
     process.kill()
     with closing(sqlite3.connect(paths.database)) as connection:
         connection.execute("PRAGMA user_version = 99")
     process = launch()
-    assert process.control.receive(Failing).failure.code == "version_mismatch"
+    assert process.control.expect(Failing).failure.code == "version_mismatch"
     assert process.wait() == exits.FAILING
 
 
