@@ -13,7 +13,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
-SUITES = ("unit", "stateful", "simulation", "integration", "system", "crash", "docs")
+SUITES = ("unit", "fuzz", "stateful", "simulation", "integration", "system", "crash", "docs")
 SOURCES = ("agentbus", "tests", "bench", "contrib", "docs")
 STATIC: dict[str, tuple[tuple[str, ...], ...]] = {
     "lint": (("ruff", "check", *SOURCES), ("ruff", "format", "--check", *SOURCES)),

@@ -93,5 +93,15 @@ def _unreadable(content: bytes, error: Exception) -> Fault:
 
 
 def _fault(content: bytes, code: int, error: AgentbusError) -> Fault:
+    return Fault(replies.fault(_identity(content), code, error))
+
+
+def _identity(content: bytes) -> bytes:
+    """The id as it is repeated: read and written anew, since the line is perhaps no JSON there."""
     found = _ID.match(content)
-    return Fault(replies.fault(found[1] if found else replies.NO_ID, code, error))
+    if found is None:
+        return replies.NO_ID
+    try:
+        return replies.request_id(msgspec.json.decode(found[1], type=int | str))
+    except msgspec.MsgspecError:
+        return replies.NO_ID

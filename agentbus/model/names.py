@@ -63,7 +63,7 @@ def _is_unfit(character: str) -> bool:
 def one_line(text: str) -> str:
     """Somebody else's text (a directory's name, a task) as a name may be; perhaps empty."""
     fit = "".join(" " if _is_unfit(character) else character for character in text)
-    return _cut(" ".join(fit.split()), NAME_BYTES)
+    return _cut(" ".join(fit.split()), NAME_BYTES).rstrip()
 
 
 def pick_name(root: str, is_taken: Callable[[str], bool]) -> str:

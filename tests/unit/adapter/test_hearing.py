@@ -9,8 +9,7 @@ import pytest
 from agentbus.adapter.events import StdinData
 from agentbus.config import Settings
 from agentbus.errors import Recovering
-
-from .conftest import envelope, memory
+from tests.support.adapter_world import envelope, memory
 
 
 def contents(result) -> list[str]:

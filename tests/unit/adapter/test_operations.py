@@ -9,8 +9,7 @@ import pytest
 
 from agentbus.config import Settings
 from agentbus.errors import NotFound
-
-from .conftest import envelope, memory
+from tests.support.adapter_world import envelope, memory
 
 
 def size(result: Any) -> int:

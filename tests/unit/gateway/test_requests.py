@@ -6,6 +6,8 @@ from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from agentbus.gateway.requests import Fault, decoders, parse
 from agentbus.wire.error_codes import INVALID_PARAMS, INVALID_REQUEST, PARSE_ERROR
@@ -46,10 +48,21 @@ def test_params_may_be_absent() -> None:
         (b'{"jsonrpc": "2.0", "method": "send", "id": 4, "params"}', PARSE_ERROR, 4),
         (b'{"params":{"id":9},"id":1.5,"method":"x"}', INVALID_REQUEST, None),
         (b'{"id":1,"method":"send","params":{"content":"\\ud800"}}', INVALID_PARAMS, 1),
+        (b'{"id":"a\x0cb","method":"x"}', PARSE_ERROR, None),
+        (b'{"id":"\xff","method":"x"}', PARSE_ERROR, None),
+        (b'{"id":"a\x7f\xc3\xa9","method":7}', INVALID_REQUEST, "a\x7f\u00e9"),
+        (b'{"id":007,"method":"x"}', PARSE_ERROR, None),
     ],
 )
 def test_what_is_no_request_is_answered_so(line: bytes, code: int, identity: object) -> None:
     assert fault(line) == (code, identity, "invalid_argument")
+
+
+@given(st.binary(max_size=8) | st.text(max_size=4).map(str.encode))
+def test_whatever_stands_where_an_id_would_the_answer_is_json(identity: bytes) -> None:
+    line = b'{"jsonrpc":"2.0","id":"%b","method":7}' % identity
+    code, _, _ = fault(line)
+    assert code in (PARSE_ERROR, INVALID_REQUEST, INVALID_PARAMS)
 
 
 def test_an_overlong_line_is_too_large_and_answered_to_its_id() -> None:

@@ -103,6 +103,11 @@ def test_a_long_name_makes_room_for_its_number() -> None:
     check_name(free_name(base, {base}.__contains__), "display name")
 
 
+def test_a_line_that_is_cut_does_not_end_in_a_space() -> None:
+    text = "x" * (NAME_BYTES - 1) + " y"
+    assert one_line(text) == "x" * (NAME_BYTES - 1)
+
+
 @given(text=st.text(max_size=300))
 def test_anything_can_be_made_one_line(text: str) -> None:
     line = one_line(text)
