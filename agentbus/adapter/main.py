@@ -17,6 +17,7 @@ from agentbus.adapter.identity import CLAUDE_SESSION, NAME_BYTES, Given, find_pr
 from agentbus.adapter.shell import STDIN, STDOUT, Shell
 from agentbus.config import Settings, load
 from agentbus.errors import ConfigInvalid
+from agentbus.runtime import testing
 from agentbus.runtime.tokens import SystemTokens
 
 USAGE: Final = (
@@ -42,12 +43,18 @@ def main(arguments: Sequence[str]) -> int:
     try:
         options = parse(arguments)
         start = given(options, os.environ)
-    except _Misused as problem:
+        tested = testing.requested() is not None
+    except (_Misused, ConfigInvalid) as problem:
         sys.stderr.write(f"agentbus mcp: {problem}\n{USAGE}\n")
         return USAGE_ERROR
     settings = _settings(options.get("config"))
     launch = Launch(start, find_project(_directory()), settings, __version__)
-    return Shell(AdapterCore(launch, SystemTokens()), options.get("config")).run()
+    core = AdapterCore(launch, SystemTokens())
+    if tested:
+        from agentbus.adapter import points  # noqa: PLC0415 - nobody else is to wait for it
+
+        core = points.watched(core)
+    return Shell(core, options.get("config")).run()
 
 
 def _is_open(fd: int) -> bool:

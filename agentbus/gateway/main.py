@@ -7,6 +7,7 @@ import socket
 from typing import Any, Final, assert_never
 
 from agentbus.config import MIB
+from agentbus.gateway import points
 from agentbus.gateway.core import Core
 from agentbus.gateway.engine import Engine
 from agentbus.gateway.events import (
@@ -85,7 +86,7 @@ def run(context: ChildContext) -> int:
         GATEWAY_INDEXER: IndexerToGateway,
     }
     child = Child(context, unions)
-    core = Core(context.settings, context.config_path)
+    core = points.watched(Core(context.settings, context.config_path), child)
     return child.run(Gateway(child, core, context))
 
 

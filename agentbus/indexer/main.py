@@ -7,6 +7,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from typing import Final, assert_never
 
+from agentbus.indexer import points
 from agentbus.indexer.core import Core
 from agentbus.indexer.events import Cancel, Event, Note, Renew, Search, Searched
 from agentbus.indexer.search import Searcher
@@ -43,7 +44,8 @@ class Indexer:
         self._source = Reader(database)
         self._remains = Lookup(database)
         self._index = IndexWriter(index)
-        self._core = Core(self._source, self._remains, self._index)
+        watched = points.watched(self._index, child.fault)
+        self._core = Core(self._source, self._remains, watched)
         self._searcher = Searcher(index, database)
         self._thread = ThreadPoolExecutor(1, "search")
         self._cancelled: set[int] = set()

@@ -8,6 +8,7 @@ from typing import Any, assert_never
 from agentbus.errors import Unavailable
 from agentbus.mirror import connection as redis
 from agentbus.mirror.resp import Reply
+from agentbus.projector import points
 from agentbus.projector.core import Core
 from agentbus.projector.events import (
     Ask,
@@ -40,7 +41,8 @@ def run(context: ChildContext) -> int:
     unions = {WRITER_PROJECTOR: WriterToProjector, PROJECTOR_GATEWAY: GatewayToProjector}
     child = Child(context, unions)
     source = Reader(context.paths.database)
-    return child.run(Projector(child, Core(source, SystemTokens().token()), source))
+    core = points.watched(Core(source, SystemTokens().token()), child.fault)
+    return child.run(Projector(child, core, source))
 
 
 class Projector:
@@ -51,7 +53,7 @@ class Projector:
         self._core = core
         self._source = source
         self._number = 0
-        self._connection: redis.Connection | None = None
+        self._connection: redis.Connection | points.TornConnection | None = None
 
     async def start(self) -> None:
         """Links are served at once; database and Redis are awaited by the core."""
@@ -93,7 +95,7 @@ class Projector:
         if number != self._number:  # another one is asked for by now, or none
             connection.close()
             return
-        self._connection = connection
+        self._connection = points.torn(connection, self._child.fault)
         self._happened(Connected(number))
 
     def _happened(self, event: Event) -> None:

@@ -23,8 +23,9 @@ import msgspec
 import uvloop
 
 from agentbus.errors import SetupError
-from agentbus.runtime import clock, exits, logs, tasks
+from agentbus.runtime import clock, exits, faults, logs, tasks
 from agentbus.runtime.context import ChildContext
+from agentbus.runtime.faults import Point
 from agentbus.runtime.links import ControlLink, Link
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
@@ -67,6 +68,7 @@ class Child:
     def __init__(self, context: ChildContext, unions: Mapping[str, Any]) -> None:
         self.loop: asyncio.AbstractEventLoop = uvloop.new_event_loop()
         self.clock = clock.clock()
+        self.fault = faults.requested(context.name)
         self._context = context
         self._unions = dict(unions)
         self._control = ControlLink(
@@ -233,6 +235,7 @@ class Child:
                 case Ping(number):
                     self.send(CONTROL, Pong(number))
                 case Hand(link, number):
+                    self.fault(Point.TAKING)
                     self._successors[link] = (self._control.take_socket(), number)
                     self._replace(link)
                 case _ if self._started:
@@ -289,4 +292,5 @@ class Child:
             return
         sock, number = self._successors.pop(name)
         self._open(name, sock)
+        self.fault(Point.TAKEN)
         self.send(CONTROL, Taken(name, number))

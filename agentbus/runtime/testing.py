@@ -5,6 +5,8 @@ be run with it:
 
     clock_file   path of a file with `{"wall": seconds, "monotonic": seconds}`, both optional, that
                  are added to what the clocks say; read anew whenever it has changed
+    faults_directory
+                 path of a directory in which points are armed where processes die, see `faults`
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ class Testing(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the variable asks for."""
 
     clock_file: str | None = None
+    faults_directory: str | None = None
 
 
 def requested(environ: Mapping[str, str] = os.environ) -> Testing | None:

@@ -16,8 +16,9 @@ import msgspec
 
 from agentbus.config import Configuration
 from agentbus.errors import AgentbusError, InternalError, StorageFailed
-from agentbus.runtime import exits, logs, platform, testing
+from agentbus.runtime import exits, faults, logs, platform
 from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.faults import Fault, Point
 from agentbus.runtime.paths import Paths, locate, prepare
 from agentbus.runtime.tokens import SystemTokens
 from agentbus.supervisor import child, listener, locks
@@ -62,7 +63,7 @@ def run_daemon(
 
 def _start(configuration: Configuration, report: Report, services: Sequence[Service]) -> int:
     os.umask(0o077)
-    testing.requested()  # refused before anything is touched
+    fault = faults.requested("supervisor")  # refused before anything is touched
     paths = locate(configuration.settings)
     prepare(paths)
     lock = locks.take_daemon(paths)
@@ -83,7 +84,7 @@ def _start(configuration: Configuration, report: Report, services: Sequence[Serv
     _log.info("redis_found", executable=server.executable, version=server.version)
     listening = listener.listen(paths.socket)
     shell = Supervisor(
-        configuration, paths, services, server, listening, (lock.fd, data_lock.fd), report
+        configuration, paths, services, server, listening, (lock.fd, data_lock.fd), report, fault
     )
     try:
         return shell.run()
@@ -119,6 +120,7 @@ class Supervisor:
         listening: socket.socket,
         inherited_locks: tuple[int, ...],
         report: Report,
+        fault: Fault = faults.no_fault,
     ) -> None:
         self._configuration = configuration
         self._paths = paths
@@ -126,6 +128,7 @@ class Supervisor:
         self._listener = listening
         self._locks = inherited_locks
         self._report = report
+        self._fault = fault
         self._clock = SystemClock()
         self._redis = RedisProcess(server, paths, SystemTokens())
         self._redis_socket = ""
@@ -319,7 +322,9 @@ class Supervisor:
         if control is None:
             self._ends.drop(end)
         else:
+            self._fault(Point.HANDING)
             control.hand(end.link, end.number, self._ends.take(end))
+            self._fault(Point.HANDED)
             self._watch(end.owner)
 
     def _watch(self, name: str) -> None:

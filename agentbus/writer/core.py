@@ -12,13 +12,13 @@ Operations of a gateway that is gone are carried out as well (its reports were t
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final, assert_never
 
 from agentbus.config import Settings
 from agentbus.errors import AgentbusError, DatabaseDamaged, InternalError
 from agentbus.model.ports import Instant, Tokens
 from agentbus.runtime import exits
+from agentbus.runtime.faults import Fault, Point, no_fault
 from agentbus.sqlite import Busy
 from agentbus.store.write import WriteStore
 from agentbus.wire.error_codes import to_failure
@@ -80,14 +80,10 @@ HELD: Final = (Append, MemoryEdit, MemoryDelete)
 NOT_HEARD: Final = "the projection has not said yet that it takes messages"
 
 
-def no_fault(_point: str) -> None:
-    """Where tests make a process die, nothing happens."""
-
-
 class Core:
     """See the module. Made with a store that is open; raises what reading it raises.
 
-    `fault` is called with `committed` between a commit and its answers.
+    `fault` is told of a batch that is to be committed, and of one that was.
     """
 
     def __init__(
@@ -95,7 +91,7 @@ class Core:
         store: WriteStore,
         settings: Settings,
         tokens: Tokens,
-        fault: Callable[[str], None] = no_fault,
+        fault: Fault = no_fault,
         config_path: str = "the configuration",
     ) -> None:
         self._store = store
@@ -294,9 +290,10 @@ class Core:
                 room=room,
             )
             outcomes = carry_out(work, operations)
+            self._fault(Point.UNCOMMITTED)
         self._state = state
         self._durable = state.commit_id
-        self._fault("committed")
+        self._fault(Point.COMMITTED)
         self._tidy.changed(now)
         rows = work.rows
         self._retention.committed(rows.logical_bytes, rows.live_bytes, rows.replaced)

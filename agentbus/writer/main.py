@@ -5,17 +5,21 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
-from agentbus.runtime import logs
+from agentbus.runtime import faults, logs
 from agentbus.runtime.child import Child
 from agentbus.runtime.context import ChildContext
+from agentbus.runtime.faults import Point
 from agentbus.runtime.tokens import SystemTokens
 from agentbus.sqlite import Busy
 from agentbus.store.write import WriteStore
+from agentbus.wire.events import Received, Send
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     WRITER_PROJECTOR,
+    Evicted,
     GatewayToWriter,
     ProjectorToWriter,
+    Report,
 )
 from agentbus.writer.core import Core
 from agentbus.writer.events import Note
@@ -41,12 +45,15 @@ class Writer:
     async def start(self) -> None:
         """Waits out a foreign lock, while pings are answered."""
         self._store = await self._open()
-        self._core = Core(
+        fault = self._child.fault
+        core = Core(
             self._store,
             self._context.settings,
             self._tokens,
+            fault,
             config_path=self._context.config_path,
         )
+        self._core = faults.watched(core, fault, event=_heard, before=_said)
         self._child.ready()
 
     async def _open(self) -> WriteStore:
@@ -55,7 +62,7 @@ class Writer:
         while True:
             now = self._child.clock.now()
             try:
-                store = open_store(path, settings, self._tokens, now)
+                store = open_store(path, settings, self._tokens, now, self._child.fault)
             except Busy as error:
                 since = now.monotonic if since is None else since
                 if said is None or now.monotonic - said >= LOCKED_AGAIN_SECONDS:
@@ -87,6 +94,22 @@ class Writer:
         """The last connection to close removes the WAL."""
         if self._store is not None:
             self._store.close()
+
+
+def _heard(event: Any) -> Point | None:
+    match event:
+        case Received(message=Report()):
+            return Point.REPORT_QUEUED
+        case _:
+            return None
+
+
+def _said(effect: Any) -> Point | None:
+    match effect:
+        case Send(message=Evicted(boundaries=boundaries)) if boundaries:
+            return Point.CHUNK_DELETED
+        case _:
+            return None
 
 
 def run(context: ChildContext) -> int:

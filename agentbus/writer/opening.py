@@ -5,11 +5,14 @@ from __future__ import annotations
 from agentbus import sqlite
 from agentbus.config import Settings
 from agentbus.model.ports import Instant, Tokens
+from agentbus.runtime.faults import Fault, Point, no_fault
 from agentbus.store import schema
 from agentbus.store.write import WriteStore
 
 
-def open_store(path: str, settings: Settings, tokens: Tokens, now: Instant) -> WriteStore:
+def open_store(
+    path: str, settings: Settings, tokens: Tokens, now: Instant, fault: Fault = no_fault
+) -> WriteStore:
     """The store, at our schema and with a bus in it.
 
     Raises Busy (try again), DatabaseDamaged, VersionMismatch, StorageFailed, UnsafePermissions; the
@@ -20,7 +23,7 @@ def open_store(path: str, settings: Settings, tokens: Tokens, now: Instant) -> W
     )
     try:
         store = WriteStore(connection, settings.sqlite_synchronous)
-        _prepare(connection, store, tokens, now)
+        _prepare(connection, store, tokens, now, fault)
     except BaseException:
         connection.close()
         raise
@@ -28,7 +31,11 @@ def open_store(path: str, settings: Settings, tokens: Tokens, now: Instant) -> W
 
 
 def _prepare(
-    connection: sqlite.Connection, store: WriteStore, tokens: Tokens, now: Instant
+    connection: sqlite.Connection,
+    store: WriteStore,
+    tokens: Tokens,
+    now: Instant,
+    fault: Fault,
 ) -> None:
     with sqlite.translated(connection.path):
         current = schema.version(connection) == schema.SCHEMA
@@ -41,3 +48,5 @@ def _prepare(
         connection.execute(f"PRAGMA application_id = {schema.APPLICATION_ID}")
         migrations.apply_pending(connection)
         store.bus.found(tokens.token(), int(now.wall * 1000))
+        fault(Point.MIGRATING)
+    fault(Point.MIGRATED)

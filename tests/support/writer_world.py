@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ from agentbus.config import Settings
 from agentbus.model.ids import AttachmentId
 from agentbus.model.message import Payload, fingerprint
 from agentbus.model.ports import Instant
+from agentbus.runtime.faults import Fault, no_fault
 from agentbus.store.read import Reader
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.links import (
@@ -28,7 +28,7 @@ from agentbus.wire.links import (
     Stop,
     Welcome,
 )
-from agentbus.writer.core import Core, no_fault
+from agentbus.writer.core import Core
 from agentbus.writer.opening import open_store
 
 START = 1_796_000_000.0
@@ -59,7 +59,7 @@ class World:
         self._refs = itertools.count(1)
         self._attachments = itertools.count(1)
         self._woken_at: float | None = None
-        self.fault: Callable[[str], None] = no_fault
+        self.fault: Fault = no_fault
         self.start()
 
     def __enter__(self) -> World:

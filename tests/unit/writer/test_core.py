@@ -10,6 +10,7 @@ import pytest
 from agentbus import sqlite
 from agentbus.errors import DatabaseDamaged, StorageFailed
 from agentbus.runtime import exits
+from agentbus.runtime.faults import Point, no_fault
 from agentbus.store.write.rows import Rows
 from agentbus.wire.events import Closed, Opened, Send, TurnEnded
 from agentbus.wire.links import (
@@ -331,16 +332,16 @@ def test_a_writer_killed_between_commit_and_answer_leaves_what_a_retry_finds(
     class Killed(BaseException):
         pass
 
-    def die(point: str) -> None:
-        assert point == "committed"
-        raise Killed
+    def die(point: Point) -> None:
+        if point is Point.COMMITTED:
+            raise Killed
 
     sam = world.register()
     operations = [world.append(sam.attachment, f"m{n}") for n in range(3)]
     world.fault = die
     with pytest.raises(Killed):
         world.ask(*operations)
-    world.fault = core.no_fault
+    world.fault = no_fault
     world.answers()
     world.restart()
     answers = world.ask(*operations)
