@@ -13,6 +13,7 @@ import pytest
 from tests.integration.conftest import NO_QUERY_ENGINE
 from tests.support.daemon import Daemon, wait
 from tests.support.peers import Attached, RefusedError
+from tests.support.stdio import Adapter, ToolError
 
 
 def executable(directory: Path) -> Path:
@@ -82,3 +83,44 @@ def test_search_comes_back_after_the_server_was_killed(bus: tuple[Daemon, str]) 
             session.send("general", f"m{number}", f"message {number} of many")
         os.kill(daemon.pid("redis"), signal.SIGKILL)
         assert search(session, '"message 17"') == ["message 17 of many"]
+
+
+TYPED = {
+    "POL-358": "the ticket POL-358 is done",
+    "it's": "it's what people type",
+    "TODO:": "TODO: write it down",
+    "(": "a bracket ( that is never closed",
+    "\U0001f600": "smile \U0001f600 please",
+    "\u65e5\u672c": "\u79c1\u306f\u65e5\u672c\u8a9e\u3092\u8a71\u3059",
+    "snake_case": "rename snake_case there",
+    "path/to/file.py": "look at path/to/file.py:17",
+    "CamelCase": "class CamelCase(Base)",
+    "#123": "fixes #123 and more",
+    "ann@example.org": "write to ann@example.org",
+}
+"""What people type, each with the only message that it is in."""
+
+HOSTILE = [
+    *['"', "'", '"unclosed', "a AND", "OR", "NOT", "NEAR(a b", "*", "-", "--", "-*", "a*b*"],
+    *["@channel:x", "{!x}", "[1 2]", "$p", "a|b", "~a", "%a%", "\\", "a\\", "=>[KNN 1 @v $q]"],
+    *["\x00", "a\x00b", "\u2028", ":", "a:b:c", "^a", "col:a", "-(a)", ")(", "\t\n", "\ufeff"],
+]
+
+
+def test_row_13_what_is_typed_is_found_or_not_and_never_an_error(
+    bus: tuple[Daemon, str],
+) -> None:
+    daemon, _ = bus
+    with Adapter(daemon.environment) as adapter:
+        for content in TYPED.values():
+            adapter.call("send", channel="general", content=content)
+        for query, content in TYPED.items():
+            found = adapter.call("search", query=query, limit=100)["results"]
+            expected = [] if query == "(" else [content]  # a sign alone is nothing to look for
+            assert [each["content"] for each in found] == expected, query
+        for query in HOSTILE:
+            for order in ("newest", "relevance"):
+                assert "results" in adapter.call("search", query=query, order=order)
+        with pytest.raises(ToolError) as refused:
+            adapter.call("search", query="x" * 4097)
+        assert refused.value.code == "invalid_argument"
