@@ -94,7 +94,7 @@ class Memories:
     def changed(self, change: MemoryChanged) -> None:
         """A memory is another one from now on, or none."""
         channel = self._channels.by_id(change.channel_id)
-        if self._reads.revisions.changed(change, self._condition.visible):
+        if self._reads.changed(change, self._condition.visible):
             channel.changed(change)
         feeds = list(channel.feeds.values())
         for feed in feeds:

@@ -10,6 +10,7 @@ from agentbus.gateway.events import ReadStream, StreamRead
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.revisions import Revisions
 from agentbus.model.ids import ChannelId, CommitId, Seq
+from agentbus.wire.links import MemoryChanged
 
 OnRead = Callable[[StreamRead], None]
 
@@ -47,10 +48,19 @@ class Reads:
         entries = self.revisions.current(channel, reply.entries)
         if entries is not reply.entries:
             reply = msgspec.structs.replace(reply, entries=entries)
-        self.revisions.read(next(iter(self._readers), None))
+        self._forget()
         then(reply)
+
+    def changed(self, change: MemoryChanged, visible: CommitId) -> bool:
+        """A memory is another one from now on, or none; whether Redis is still to show that."""
+        ahead = self.revisions.changed(change, visible, self._last)
+        self._forget()
+        return ahead
 
     def visible(self, commit: CommitId) -> None:
         """Reads that begin from now on see everything up to this commit."""
         self.revisions.visible(commit, self._last)
+        self._forget()
+
+    def _forget(self) -> None:
         self.revisions.read(next(iter(self._readers), None))

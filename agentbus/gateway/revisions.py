@@ -1,7 +1,8 @@
 """Memories that were changed and are not visible so yet: what Redis serves of them is obsolete.
 
 A change counts until its commit is visible, and beyond that for the reads that were begun before,
-whose replies may be older.
+whose replies may be older. The projector may be ahead of the writer: a change that is visible by
+the time it is told of counts for the reads that are under way.
 """
 
 from __future__ import annotations
@@ -27,15 +28,19 @@ class Revisions:
         self._late: dict[Place, tuple[MemoryChanged, int]] = {}
         """Visible by now, and the last read that was begun before."""
 
-    def changed(self, change: MemoryChanged, visible: CommitId) -> bool:
-        """A memory was edited or deleted; whether that is news."""
+    def changed(self, change: MemoryChanged, visible: CommitId, last_read: int) -> bool:
+        """A memory was edited or deleted; whether Redis is still to show that. `last_read` is the
+        last read that was begun."""
         place = (change.channel_id, change.seq)
-        known = self._changes.get(place)
-        if change.commit_id <= visible or (known and not _follows(change, known)):
+        known = self._known(place)
+        if known and not _follows(change, known):
             return False
         self.newest = max(self.newest, change.commit_id)
         self._changes.pop(place, None)
         self._late.pop(place, None)
+        if change.commit_id <= visible:
+            self._late[place] = (change, last_read)
+            return False
         self._changes[place] = change
         return True
 
@@ -64,16 +69,17 @@ class Revisions:
         return [entry for entry in current if entry is not None]
 
     def _current(self, channel: ChannelId, entry: Entry) -> Entry | None:
-        place = (channel, entry.seq)
-        change = self._changes.get(place)
+        change = self._known((channel, entry.seq))
         if change is None:
-            late = self._late.get(place)
-            if late is None:
-                return entry
-            change = late[0]
+            return entry
         if change.envelope is None:
             return None
         return Found(entry.seq, entry.session_id, change.envelope)
+
+    def _known(self, place: Place) -> MemoryChanged | None:
+        if place in self._late:
+            return self._late[place][0]
+        return self._changes.get(place)
 
 
 def _follows(change: MemoryChanged, known: MemoryChanged) -> bool:

@@ -342,6 +342,29 @@ def test_a_read_that_was_under_way_brings_nothing_obsolete() -> None:
     assert not any(envelope(2) in line for line in rig.raw[connection])
 
 
+@pytest.mark.parametrize("deleted", [False, True])
+def test_nor_does_one_begun_before_a_change_that_the_writers_successor_tells_of(
+    deleted: bool,
+) -> None:
+    rig = Rig()
+    rig.project(top(MEMORY, 2))
+    connection, attachment = follower(rig, 1)
+    listed = listing(rig, connection, attachment)
+    rig.commit += 1
+    rig.restart_writer()
+    rig.show_nothing()
+    rig.commit -= 1
+    body = rig.change(2, content=b"" if deleted else b'{"seq":2,"content":"new"}')
+    rig.read(entries(1, 2))
+    rig.read(entries(1, 2))
+    assert rig.delivered(connection) == ([1] if deleted else [1, 2])
+    memories = rig.result(connection, listed)["memories"]
+    assert [each["seq"] for each in memories] == ([1] if deleted else [1, 2])
+    assert not any(envelope(2) in line for line in rig.raw[connection])
+    assert deleted or sum(body in line for line in rig.raw[connection]) == 3  # and a notice
+    rig.read_all(entries(1, 1) if deleted else entries(1, 2))
+
+
 def test_what_may_have_changed_while_the_writer_was_away_is_read_when_redis_has_it() -> None:
     rig = Rig()
     rig.project(top(MEMORY, 2))

@@ -220,4 +220,4 @@ class Bus(RuleBasedStateMachine):
 
 
 TestBus = Bus.TestCase
-TestBus.settings = settings(max_examples=60, stateful_step_count=40, deadline=None)
+TestBus.settings = settings(stateful_step_count=40)

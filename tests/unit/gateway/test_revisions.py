@@ -32,7 +32,7 @@ def test_without_changes_entries_are_what_they_are() -> None:
 
 def test_a_revision_takes_the_place_of_what_was_read_and_keeps_its_author() -> None:
     revisions = Revisions()
-    revisions.changed(change(1, 4), CommitId(3))
+    revisions.changed(change(1, 4), CommitId(3), 0)
     assert contents(revisions, 1, 2) == [b"new", b"old"]
     (found,) = revisions.current(CHANNEL, [entry(1)])
     assert (found.seq, found.session_id) == (1, 5)
@@ -41,14 +41,14 @@ def test_a_revision_takes_the_place_of_what_was_read_and_keeps_its_author() -> N
 
 def test_a_deleted_memory_is_left_out() -> None:
     revisions = Revisions()
-    revisions.changed(change(1, 4, None), CommitId(3))
+    revisions.changed(change(1, 4, None), CommitId(3), 0)
     assert contents(revisions, 1, 2) == [b"old"]
 
 
 def test_the_last_change_counts() -> None:
     revisions = Revisions()
-    revisions.changed(change(1, 4), CommitId(3))
-    revisions.changed(change(1, 5, b"newer"), CommitId(3))
+    revisions.changed(change(1, 4), CommitId(3), 0)
+    revisions.changed(change(1, 5, b"newer"), CommitId(3), 0)
     revisions.visible(CommitId(4), 0)
     revisions.read(None)
     assert contents(revisions, 1) == [b"newer"]
@@ -57,8 +57,8 @@ def test_the_last_change_counts() -> None:
 
 def test_what_is_visible_is_forgotten() -> None:
     revisions = Revisions()
-    revisions.changed(change(1, 4), CommitId(3))
-    revisions.changed(change(2, 5), CommitId(3))
+    revisions.changed(change(1, 4), CommitId(3), 0)
+    revisions.changed(change(2, 5), CommitId(3), 0)
     revisions.visible(CommitId(4), 0)
     revisions.read(None)
     assert contents(revisions, 1, 2) == [b"old", b"new"]
@@ -66,13 +66,27 @@ def test_what_is_visible_is_forgotten() -> None:
 
 def test_what_is_visible_already_when_it_is_told_of_changes_nothing() -> None:
     revisions = Revisions()
-    assert not revisions.changed(change(1, 4), CommitId(4))
+    assert not revisions.changed(change(1, 4), CommitId(4), 16)
+    revisions.read(17)
     assert contents(revisions, 1) == [b"old"]
+
+
+def test_unless_a_read_was_begun_that_may_be_older() -> None:
+    for content, served in ((b"new", [b"new"]), (None, [])):
+        revisions = Revisions()
+        assert not revisions.changed(change(1, 4, content), CommitId(4), 16)
+        revisions.read(16)
+        assert contents(revisions, 1) == served
+        assert revisions.newest == 4
+        assert not revisions.changed(change(1, 3, b"before"), CommitId(4), 16)
+        assert contents(revisions, 1) == served
+        revisions.read(17)
+        assert contents(revisions, 1) == [b"old"]
 
 
 def test_reads_begun_before_it_was_visible_are_corrected_all_the_same() -> None:
     revisions = Revisions()
-    revisions.changed(change(1, 4), CommitId(3))
+    revisions.changed(change(1, 4), CommitId(3), 0)
     revisions.visible(CommitId(4), 17)
     revisions.read(16)
     assert contents(revisions, 1) == [b"new"]
@@ -85,10 +99,10 @@ def test_of_several_changes_in_one_commit_the_last_counts() -> None:
     first = MemoryChanged(CHANNEL, "m", Seq(1), 2, SessionId(1), CommitId(4), b"second")
     then = MemoryChanged(CHANNEL, "m", Seq(1), 3, SessionId(1), CommitId(4), b"third")
     last = MemoryChanged(CHANNEL, "m", Seq(1), 3, SessionId(1), CommitId(4), None)
-    assert revisions.changed(first, CommitId(3))
-    assert revisions.changed(then, CommitId(3))
+    assert revisions.changed(first, CommitId(3), 0)
+    assert revisions.changed(then, CommitId(3), 0)
     assert contents(revisions, 1) == [b"third"]
-    assert not revisions.changed(first, CommitId(3))
-    assert revisions.changed(last, CommitId(3))
-    assert not revisions.changed(last, CommitId(3))
+    assert not revisions.changed(first, CommitId(3), 0)
+    assert revisions.changed(last, CommitId(3), 0)
+    assert not revisions.changed(last, CommitId(3), 0)
     assert contents(revisions, 1) == []
