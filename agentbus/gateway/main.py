@@ -136,7 +136,7 @@ class Gateway:
 
     def handle(self, event: Any) -> None:
         """One event; the child's or our own."""
-        for effect in self._core.handle(event, self._child.clock.now()):
+        for effect in self._core.handle(event, self._child.now()):
             if type(effect) is SendLine:  # these two are nearly all there are
                 self._send(effect)
             elif type(effect) is Send:

@@ -66,7 +66,7 @@ class Indexer:
 
     def handle(self, event: Event) -> None:
         """One event, and what follows from it."""
-        effects = self._core.handle(event, self._child.clock.now())
+        effects = self._core.handle(event, self._child.now())
         for effect in self._child.perform(effects):
             self._perform(effect)
 

@@ -66,7 +66,7 @@ class Projector:
 
     def handle(self, event: Event) -> None:
         """One event of the child's or of the connection's."""
-        effects = self._core.handle(event, self._child.clock.now())
+        effects = self._core.handle(event, self._child.now())
         for effect in self._child.perform(effects):
             self._perform(effect)
 

@@ -23,6 +23,7 @@ import msgspec
 import uvloop
 
 from agentbus.errors import SetupError
+from agentbus.model.ports import Instant
 from agentbus.runtime import clock, exits, faults, logs, tasks
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.faults import Point
@@ -86,7 +87,8 @@ class Child:
         self._application: Application | None = None
         self._early: list[Any] = []
         self._ended: asyncio.Future[int] = self.loop.create_future()
-        self._timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.Handle | None = None
+        self._wake_due = math.inf
         self._started = False
         self._said_ready = False
         self._turn_asked = False
@@ -126,10 +128,20 @@ class Child:
 
     def wake_at(self, when: float) -> None:
         """Has `Woke` follow at this monotonic time; a later call replaces an earlier one."""
-        if self._timer is not None:
-            self._timer.cancel()
+        self._cancel_timer()
         delay = max(0.0, when - self.clock.now().monotonic)
         self._timer = self.loop.call_later(math.ceil(delay * 1000) / 1000, self._wake)
+        self._wake_due = when
+
+    def now(self) -> Instant:
+        """The time of the event in hand. It may be far ahead of the loop's own clock: that one may
+        stand while the machine sleeps, and no test can set it. What is overdue by this one does
+        not wait for the other."""
+        now = self.clock.now()
+        if now.monotonic >= self._wake_due:
+            self._cancel_timer()
+            self._timer = self.loop.call_soon(self._wake)
+        return now
 
     def perform(self, effects: list[Any]) -> list[Any]:
         """Carries out the effects that all cores share and returns the others, in order."""
@@ -217,8 +229,13 @@ class Child:
         except Exception as error:  # noqa: BLE001 - its state is not to be trusted any more
             self.crash(error, type(event).__name__)
 
+    def _cancel_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer, self._wake_due = None, math.inf
+
     def _wake(self) -> None:
-        self._timer = None
+        self._timer, self._wake_due = None, math.inf
         self._deliver(Woke())
 
     def _messages(self, link: str, messages: list[Any]) -> None:

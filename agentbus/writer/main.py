@@ -78,7 +78,7 @@ class Writer:
     def handle(self, event: Any) -> None:
         """One event, and what follows from it."""
         assert self._core is not None
-        effects = self._core.handle(event, self._child.clock.now())
+        effects = self._core.handle(event, self._child.now())
         if effects:
             self._perform(effects)
 

@@ -62,6 +62,12 @@ class Daemon:
             else:
                 shutil.rmtree(self.directory, ignore_errors=True)
 
+    def clock(self) -> TestClock:
+        """The time of its processes from the next start on, which the test moves."""
+        path = os.path.join(self.directory, "clock.json")
+        self.environment["AGENTBUS_TEST"] = msgspec.json.encode({"clock_file": path}).decode()
+        return TestClock(Path(path))
+
     def start(self) -> int:
         """Starts the daemon and waits for it; the pid of its supervisor."""
         reader, writer = os.pipe()
@@ -159,6 +165,26 @@ class Daemon:
                 process.kill()
         for child in self._children:
             child.wait(BOUND)
+
+
+class TestClock:
+    """Seconds that the clocks of a daemon are ahead of the machine's."""
+
+    __test__ = False
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self.wall = self.monotonic = 0.0
+        self.jump(0.0, 0.0)
+
+    def jump(self, wall: float, monotonic: float) -> None:
+        """At once, for all processes, from one reading of the clock to the next."""
+        self.wall += wall
+        self.monotonic += monotonic
+        shift = {"wall": self.wall, "monotonic": self.monotonic}
+        new = self._path.with_suffix(".new")
+        new.write_bytes(msgspec.json.encode(shift))
+        new.replace(self._path)
 
 
 def _processes(wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:

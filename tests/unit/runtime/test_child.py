@@ -9,6 +9,7 @@ import pytest
 
 from agentbus.config import Settings
 from agentbus.errors import DatabaseDamaged
+from agentbus.model.ports import Instant
 from agentbus.runtime import exits, tasks
 from agentbus.runtime.child import Child
 from agentbus.runtime.context import ChildContext
@@ -228,6 +229,30 @@ def test_waking_in_the_past_comes_at_once(world):
         await world.until(Woke())
 
     world.run(script)
+
+
+def test_a_clock_that_jumps_brings_waking_forward_to_the_next_event(world):
+    real, ahead = world.child.clock, [0.0]
+
+    class Jumping:
+        def now(self):
+            now = real.now()
+            return Instant(now.monotonic + ahead[-1], now.wall)
+
+    world.child.clock = Jumping()
+    world.on_event = lambda event: world.child.now()
+
+    async def script():
+        await world.until(Opened(LINK))
+        for number in (1, 2):
+            world.child.wake_at(world.child.now().monotonic + 60)
+            ahead.append(3600.0 * number)
+            world.peer.sendall(framing.encode(Ping(number)))
+            await world.until(Received(LINK, Ping(number)), Woke())
+            world.child.now()
+
+    world.run(script)
+    assert world.events.count(Woke()) == 2
 
 
 def test_a_new_end_is_used_after_the_old_ones_last_byte(world):
