@@ -86,6 +86,12 @@ class AgentbusError(Exception):
         self.reason = reason
         self.retry_after_ms = retry_after_ms
 
+    @property
+    def line(self) -> str:
+        """Code and message for a person's terminal: one line, and nothing that moves its cursor."""
+        shown = (letter if letter.isprintable() else " " for letter in self.message)
+        return f"{self.code}: {' '.join(''.join(shown).split())}"
+
 
 class RequestError(AgentbusError):
     """The caller's fault: the same request fails again."""

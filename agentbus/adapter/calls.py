@@ -19,7 +19,7 @@ from agentbus.adapter.answers import Answers
 from agentbus.adapter.call import Call, Receive, Who, Wish
 from agentbus.adapter.link import Link
 from agentbus.adapter.operations import Operation, whoami
-from agentbus.adapter.receiving import Receiving, Step
+from agentbus.adapter.receiving import PATIENCE_SECONDS, Receiving, Step
 from agentbus.adapter.requests import INBOX, OPERATION_IDS
 from agentbus.adapter.session import Session
 from agentbus.adapter.sessions import Sessions
@@ -208,6 +208,15 @@ class Calls:
         self._answers.fail(call.number, error)
 
     # time
+
+    def overslept(self, seconds: float, now: float) -> None:
+        """We were stopped for so long: the daemon had no time to answer, and perhaps has none yet.
+
+        How long a recv waits for messages is its caller's affair, who was not stopped with us.
+        """
+        for call in self.open.values():
+            call.deadline = max(call.deadline + seconds, now + PATIENCE_SECONDS)
+            call.sync_by += seconds
 
     def next_time(self, now: float) -> float | None:
         """When `run` should be called although nothing happens."""

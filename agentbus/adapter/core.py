@@ -16,6 +16,7 @@ from agentbus.adapter.answers import Answers
 from agentbus.adapter.calls import Calls
 from agentbus.adapter.events import (
     Asked,
+    Complain,
     DaemonClosed,
     DaemonConnected,
     DaemonData,
@@ -43,6 +44,7 @@ from agentbus.adapter.wishes import Wishes
 from agentbus.config import Settings
 from agentbus.errors import AgentbusError, InternalError
 from agentbus.model.ports import Instant, Tokens
+from agentbus.runtime import exits
 from agentbus.wire.mcp import (
     Cancelled,
     Greeted,
@@ -55,6 +57,10 @@ from agentbus.wire.mcp import (
 
 LEAVE_SECONDS: Final = 1.0
 """How long calls may go on after stdin has ended; a harness waits two seconds at best."""
+
+
+OVERSLEPT_SECONDS: Final = 1.0
+"""A turn that comes so late says that this process was stopped, or the whole machine."""
 
 
 class Launch(msgspec.Struct, frozen=True):
@@ -85,8 +91,12 @@ class AdapterCore:
             self._link, self._sessions, self._calls, self._answers, self._updates
         )
         self._fixed = launch.given.application is not None and launch.given.session is not None
+        self._project = launch.project
+        self._complaint: str | None = None
         self._leave_at: float | None = None
         self._left = False
+        self._handled_at = 0.0
+        self._waking_at: float | None = None
 
     def begin(self, now: Instant) -> list[Effect]:
         """Reaches for the daemon, before anybody asks."""
@@ -97,21 +107,40 @@ class AdapterCore:
 
     def handle(self, event: Event, now: Instant) -> list[Effect]:
         """What follows from an event."""
+        self._look_back(now.monotonic)
         self._dispatch(event, now)
         return self._turn(now.monotonic)
 
+    def _look_back(self, now: float) -> None:
+        """Time in which the process was stopped is nobody's delay: the daemon gets it again."""
+        if self._waking_at is None:
+            return
+        slept = now - max(self._waking_at, self._handled_at)
+        if slept > OVERSLEPT_SECONDS:
+            self._link.overslept(slept)
+            self._sessions.overslept(slept)
+            self._calls.overslept(slept, now)
+
     def _turn(self, now: float) -> list[Effect]:
         self._calls.run(now)
+        self._complain()
         if self._leave_at is not None and not self._left:
             idle = not self._calls.open and not self._answers.unwritten
             if idle or self._leave_at <= now:
                 self._leave()
         if not self._left:
             self._updates.run(now)
-        wake = self._next_time(now)
+        self._handled_at, self._waking_at = now, (wake := self._next_time(now))
         effects = [*self._effects, WakeAt(wake)] if wake is not None else list(self._effects)
         self._effects.clear()
         return effects
+
+    def _complain(self) -> None:
+        """Harnesses keep what stands on stderr; without a call nobody else would be told."""
+        problem = self._link.problem or self._project.problem
+        if problem is not None and problem.line != self._complaint:
+            self._complaint = problem.line
+            self._effects.append(Complain(problem))
 
     def _next_time(self, now: float) -> float | None:
         times = (
@@ -162,7 +191,7 @@ class AdapterCore:
         self._left = True
         for line in self._mcp.close():
             self._answers.write(line)
-        self._effects.append(Exit(0))
+        self._effects.append(Exit(exits.OK if self._link.problem is None else exits.FAILED))
 
     # the harness
 
@@ -209,7 +238,7 @@ class AdapterCore:
         caller = self._identity.caller(call.client, call.meta, now.monotonic)
         session = self._sessions.want(caller, now.monotonic)
         tool = COUNTS if isinstance(call, ResourceRead) else call.name
-        wish = self._wishes.wish(tool, given, self._identity.client, now)
+        wish = self._wishes.wish(tool, given, call.client or self._identity.client, now)
         problem = self._link.wanted(now.monotonic)
         if problem is not None:
             raise problem

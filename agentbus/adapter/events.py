@@ -118,14 +118,31 @@ class WriteDaemon(msgspec.Struct, frozen=True):
     data: bytes
 
 
+class Complain(msgspec.Struct, frozen=True):
+    """Tell whoever reads stderr what a person has to mend."""
+
+    error: AgentbusError
+
+
 class StartDaemon(msgspec.Struct, frozen=True):
     """Start a daemon; the shell answers with `DaemonStarted`."""
 
 
-Effect = WriteStdout | Withdraw | Connect | Disconnect | WriteDaemon | StartDaemon | WakeAt | Exit
+Effect = (
+    WriteStdout
+    | Withdraw
+    | Connect
+    | Disconnect
+    | WriteDaemon
+    | StartDaemon
+    | Complain
+    | WakeAt
+    | Exit
+)
 
 __all__ = [
     "Asked",
+    "Complain",
     "Connect",
     "DaemonClosed",
     "DaemonConnected",

@@ -11,7 +11,8 @@ Evidence, the strongest first (harnesses differ in what they supply, and change)
 
 What was given at start is the root, whatever a call names; calls may still show subagents of it. A
 call that names a new root conversation moves the adapter to it; a child beside its parent moves
-nothing.
+nothing. The program is the one that made the first call: another handshake on the same pipe, under
+another name, is answered and moves nothing.
 """
 
 from __future__ import annotations
@@ -90,13 +91,15 @@ class Identity:
     def __init__(self, given: Given) -> None:
         self._given = given
         self._client: str | None = None
+        self._used = False
+        """Whether a call was made: whose it was is settled with it."""
         self._bindings = Bindings()
         self._bound: str | None = None
         """The root conversation that was named last."""
 
     def expect(self, client: str | None) -> Caller | None:
         """Who will call, if that can be told before a call; None where only calls tell."""
-        self._client = client or self._client
+        self._name_client(client)
         if self._application() == CODEX and self._given.session is None:
             return None
         return Caller(self._root(), self._given.role)
@@ -113,7 +116,8 @@ class Identity:
 
     def caller(self, client: str | None, meta: dict[str, Any], now: float) -> Caller:
         """Who makes this call. Raises InvalidArgument where what a harness says is no identity."""
-        self._client = client or self._client
+        self._name_client(client)
+        self._used = True
         thread = self._bindings.find(meta.get(TOOL_USE), now)
         if thread is None and self._application() == CODEX:
             thread = _codex_thread(meta)
@@ -124,6 +128,11 @@ class Identity:
             return Caller(root, self._given.role)
         child = SessionKey(root.application, root.native, _name("thread id", thread.child))
         return Caller(child, thread.role)
+
+    def _name_client(self, client: str | None) -> None:
+        """One process serves one program: another name after a call does not move its session."""
+        if not self._used:
+            self._client = client or self._client
 
     def _root(self) -> SessionKey:
         given, application = self._given, self._application()
@@ -140,7 +149,7 @@ class Identity:
 
     @property
     def client(self) -> str | None:
-        """The name that the client gave itself last."""
+        """The name that the client gave itself before its first call, or with it."""
         return self._client
 
 

@@ -200,6 +200,10 @@ class Link:
             self._beat_at = now + HEARTBEAT_SECONDS
             self.request("heartbeat", HeartbeatParams())
 
+    def overslept(self, seconds: float) -> None:
+        """We were stopped for so long: it was not the daemon that was silent."""
+        self._heard_at += seconds
+
     def is_silent(self, now: float) -> bool:
         """Whether the daemon should be given up."""
         speaks = self.state in (State.READY, State.GREETING)

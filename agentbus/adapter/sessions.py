@@ -229,6 +229,12 @@ class Sessions:
 
     # time
 
+    def overslept(self, seconds: float) -> None:
+        """Somebody else's claim had no chance to expire meanwhile."""
+        for each in self._sessions.values():
+            if each.refused_at is not None:
+                each.refused_at += seconds
+
     def next_time(self) -> float | None:
         """When `woke` is due."""
         times = [each.retry_at for each in self._sessions.values() if each.state is State.REFUSED]

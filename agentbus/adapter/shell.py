@@ -7,16 +7,20 @@ none may cost a report: what was handed off is written to the daemon in the turn
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
 import selectors
 import signal
 import socket
+import sys
 from collections import deque
 from typing import Final, assert_never
 
 from agentbus.adapter.core import AdapterCore
 from agentbus.adapter.events import (
     Asked,
+    Complain,
     Connect,
     DaemonClosed,
     DaemonConnected,
@@ -46,6 +50,10 @@ from agentbus.runtime.paths import locate
 
 STDIN: Final = 0
 STDOUT: Final = 1
+STDERR: Final = 2
+
+COMPLAINT_BYTES: Final = 4096
+"""What a pipe that is writable takes without blocking, on every system."""
 
 CHUNK: Final = 256 * 1024
 MAX_UNREAD: Final = 16 * 1024 * 1024
@@ -173,6 +181,8 @@ class Shell:
                     self._close_daemon()
                 case StartDaemon():
                     self._start()
+                case Complain():
+                    _complain(effect.error)
                 case WakeAt():
                     self._wake_at = effect.when
                 case Exit():
@@ -308,6 +318,18 @@ class Shell:
         if self._daemon is not None:
             writes = selectors.EVENT_WRITE if self._to_daemon else 0
             self._watch(self._daemon.fileno(), selectors.EVENT_READ | writes)
+
+
+def _complain(error: AgentbusError) -> None:
+    """A line on stderr where somebody reads it; a harness that never does must not block us."""
+    if sys.stderr is None:  # was closed at start: its number may be something else's by now
+        return
+    line = f"agentbus mcp: {error.line}".encode(errors="replace")[: COMPLAINT_BYTES - 1] + b"\n"
+    ready = select.poll()
+    ready.register(STDERR, select.POLLOUT)
+    with contextlib.suppress(OSError):
+        if any(events & select.POLLOUT for _, events in ready.poll(0)):
+            os.write(STDERR, line)
 
 
 class _Signals:

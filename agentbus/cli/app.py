@@ -11,7 +11,6 @@ import typer
 
 from agentbus import __version__
 from agentbus.cli.commands import config, daemon, demo, mcp, reset, status, stop
-from agentbus.cli.text import one_line
 from agentbus.errors import AgentbusError
 from agentbus.runtime import exits
 
@@ -56,7 +55,7 @@ def main(arguments: Sequence[str]) -> int:
     try:
         app(list(arguments), prog_name="agentbus")
     except AgentbusError as error:
-        sys.stderr.write(f"agentbus: {error.code}: {one_line(error.message)}\n")
+        sys.stderr.write(f"agentbus: {error.line}\n")
         return exits.FAILED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else exits.FAILED

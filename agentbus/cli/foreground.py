@@ -11,7 +11,6 @@ from collections.abc import Sequence
 
 import msgspec
 
-from agentbus.cli.text import one_line
 from agentbus.config import load
 from agentbus.errors import AgentbusError
 from agentbus.runtime import exits
@@ -44,7 +43,7 @@ def run(arguments: Arguments) -> int:
     try:
         configuration = load(arguments.config)
     except AgentbusError as error:
-        sys.stderr.write(f"agentbus: {error.code}: {one_line(error.message)}\n")
+        sys.stderr.write(f"agentbus: {error.line}\n")
         Report(arguments.report_fd).failure(to_data(error))
         return exits.FAILED
     return run_daemon(configuration, arguments.report_fd)

@@ -11,6 +11,7 @@ import msgspec
 
 from agentbus.adapter.core import AdapterCore, Launch
 from agentbus.adapter.events import (
+    Complain,
     Connect,
     DaemonClosed,
     DaemonConnected,
@@ -75,6 +76,7 @@ class World:
         self.started = 0
         self.connects = 0
         self.exit_code: int | None = None
+        self.complaints: list[str] = []
         self.blocked = False
         self.unwritten: list[WriteStdout] = []
         self.lines: list[dict[str, Any]] = []
@@ -144,6 +146,12 @@ class World:
             assert wakes < 1000 + 100 * seconds, "the core wakes up without end"
         self.now = end
 
+    def oversleep(self, seconds: float, event: Event | None = None) -> None:
+        """The process is stopped for so long; then something happens, or the late wake."""
+        self.now += seconds
+        self.wake_at = None
+        self.event(event or Woke())
+
     def _perform(self, effects: list[Any]) -> None:
         self.wake_at = None
         for effect in effects:
@@ -153,7 +161,7 @@ class World:
 
     def _carry_out(self, effect: Any) -> None:
         match effect:
-            case WakeAt() | Exit() | Disconnect():
+            case WakeAt() | Exit() | Disconnect() | Complain():
                 self._note(effect)
             case WriteStdout():
                 self.unwritten.append(effect)
@@ -166,9 +174,11 @@ class World:
             case StartDaemon():
                 self._start()
 
-    def _note(self, effect: WakeAt | Exit | Disconnect) -> None:
+    def _note(self, effect: WakeAt | Exit | Disconnect | Complain) -> None:
         if isinstance(effect, WakeAt):
             self.wake_at = effect.when
+        elif isinstance(effect, Complain):
+            self.complaints.append(effect.error.line)
         elif isinstance(effect, Exit):
             self.exit_code = effect.code
         else:

@@ -378,6 +378,67 @@ def test_stdout_blocks_again_for_whoever_shares_it(daemon):
         os.close(writer)
 
 
+WHOAMI = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"whoami"}}\n'
+
+
+def with_faulty_settings(daemon, arguments, said, closing):
+    """What an adapter with that fault writes: exit code, stdout, stderr."""
+    for name, content in (("bad.json", '{"redis_budget_mib": 1}'), ("none.json", "")):
+        (daemon.directory / name).write_text(content)
+    done = subprocess.run(
+        ["sh", "-c", f'exec "$@" {closing}', "sh", *COMMAND, *arguments],
+        env=daemon.environment,
+        cwd=daemon.directory,
+        input=said,
+        capture_output=True,
+        timeout=20,
+        check=False,
+    )
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+@pytest.mark.parametrize("said", [b"", WHOAMI], ids=["silence", "a call"])
+@pytest.mark.parametrize("file", ["bad.json", "none.json", "missing.json", "."])
+def test_a_fault_of_the_settings_is_told_on_stderr_however_soon_stdin_ends(daemon, file, said):
+    code, out, err = with_faulty_settings(daemon, ["--config", file], said, "")
+    assert code == 1
+    assert err.startswith(f"agentbus mcp: config_invalid: {daemon.directory / file}")
+    assert err.count("\n") == 1
+    assert out.count(b"config_invalid") == 2 * bool(said)  # as text and structured
+
+
+@pytest.mark.parametrize("closing", ["2>&-", "2>/dev/full", "2>/dev/null"])
+def test_a_stderr_that_takes_nothing_is_no_reason_to_fail(daemon, closing):
+    code, out, _ = with_faulty_settings(daemon, ["--config", "bad.json"], WHOAMI, closing)
+    assert code == 1
+    assert out.count(b"\n") == 1
+    assert b"config_invalid" in out
+
+
+def test_a_stderr_that_nobody_reads_holds_up_nothing(daemon):
+    reader, writer = os.pipe()
+    try:
+        os.set_blocking(writer, False)
+        with pytest.raises(BlockingIOError):
+            while True:
+                os.write(writer, b"x" * 65536)
+        os.set_blocking(writer, True)
+        done = subprocess.run(
+            [*COMMAND, "--config", "missing.json"],
+            env=daemon.environment,
+            cwd=daemon.directory,
+            input=WHOAMI,
+            stdout=subprocess.PIPE,
+            stderr=writer,
+            timeout=20,
+            check=False,
+        )
+        assert b"config_invalid" in done.stdout
+    finally:
+        os.close(reader)
+        os.close(writer)
+
+
 def test_it_imports_nothing_heavy(daemon):
     code = (
         "import sys\n"

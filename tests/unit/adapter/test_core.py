@@ -13,6 +13,7 @@ from agentbus.adapter.events import (
     StdinClosed,
     StdinData,
     StdoutBroken,
+    Woke,
 )
 from agentbus.adapter.identity import Project
 from agentbus.config import Settings
@@ -895,3 +896,142 @@ def test_a_signal_ends_the_adapter_whatever_it_does(world, reason):
 def test_an_idle_adapter_sleeps_from_heartbeat_to_heartbeat(world):
     world.pass_time(0)
     assert world.wake_at == pytest.approx(world.now + 10, abs=0.1)
+
+
+# what a person has to mend
+
+
+def test_what_a_person_has_to_mend_is_told_once_on_stderr_too(make):
+    world = make()
+    world.running = False
+    world.start_error = RedisMissing("install a Redis")
+    world.begin().greet()
+    world.now_result("whoami")
+    world.now_result("whoami")
+    world.pass_time(60)
+    assert world.complaints == ["redis_missing: install a Redis"]
+
+
+def test_what_passes_by_itself_is_no_complaint(make):
+    world = make()
+    world.running = False
+    world.start_error = Unavailable("it died")
+    world.begin().greet()
+    world.pass_time(5)
+    assert world.complaints == []
+
+
+def test_a_project_file_that_cannot_be_used_is_told_before_anybody_calls(make):
+    world = make(project=Project("/r", problem=ConfigInvalid("mend /r/.agentbus.json"))).begin()
+    assert world.complaints == ["config_invalid: mend /r/.agentbus.json"]
+
+
+def test_the_end_of_stdin_is_a_failure_where_the_bus_could_never_be_reached(make):
+    world = make()
+    world.running = False
+    world.begin()
+    world.event(DaemonUnreachable(ConfigInvalid("mend it")))
+    world.event(StdinClosed())
+    assert (world.complaints, world.exit_code) == (["config_invalid: mend it"], 1)
+
+
+# another handshake on the same pipe
+
+
+def test_another_name_after_the_first_call_moves_no_session(world):
+    assert world.now_result("whoami")["application"] == "tests"
+    world.greet("another")
+    assert world.lines[-1]["result"]["serverInfo"]["name"] == "agentbus"
+    assert world.now_result("whoami")["application"] == "tests"
+    meta = {
+        "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+        "io.modelcontextprotocol/clientCapabilities": {},
+        "io.modelcontextprotocol/clientInfo": {"name": "a third", "version": "1"},
+    }
+    identifier = world.call("whoami", meta)
+    assert world.result(identifier)["application"] == "tests"
+    assert len(world.asked("register")) == 1
+    assert world.asked("release") == []
+
+
+def test_a_recv_that_waits_outlives_another_handshake(world):
+    identifier = world.call("recv", wait_seconds=60)
+    world.greet("another")
+    world.call("whoami")
+    assert world.result(identifier) is None
+    world.deliver("hello")
+    assert contents(world.result(identifier)) == ["hello"]
+
+
+def test_before_any_call_the_last_name_told_counts(make):
+    world = make().begin().greet("a probe").greet("opencode")
+    assert world.now_result("whoami")["application"] == "opencode"
+
+
+# a process that was stopped for a while
+
+
+def test_a_recv_that_everything_slept_through_waits_for_the_daemon_instead_of_failing(world):
+    identifier = world.call("recv", wait_seconds=20)
+    world.answers["heartbeat"] = None
+    world.oversleep(40)
+    assert world.result(identifier) is None
+    number, *_ = world.held[-1]
+    world.answer(number, {"attachments": world.attachments, "lagging": False})
+    assert world.result(identifier) == NOTHING
+
+
+@pytest.mark.parametrize("slept", [3, 29, 31, 40, 4000])
+@pytest.mark.parametrize("waits", [0, 5, 60])
+def test_what_came_meanwhile_is_returned_however_long_it_slept(world, slept, waits):
+    identifier = world.call("recv", wait_seconds=waits) if waits else None
+    world.oversleep(slept)
+    identifier = identifier or world.call("recv")
+    if world.result(identifier) is None:
+        world.deliver("hello")
+        world.pass_time(1)
+    result = world.result(identifier)
+    assert "error" not in result
+    assert contents(result) in (["hello"], [])
+
+
+def test_the_daemon_is_not_given_up_for_our_own_sleep(world):
+    world.oversleep(40)
+    assert world.connects == 1
+    assert world.connected
+    assert world.asked("heartbeat")
+    world.answers["heartbeat"] = None
+    world.pass_time(31)
+    assert world.connects == 2
+
+
+@pytest.mark.parametrize("first", [StdinData(b"\n"), DaemonData(b"\n")])
+def test_it_makes_no_difference_what_happens_first_after_a_sleep(world, first):
+    world.answers["send"] = None
+    sending = world.call("send", channel="general", content="x")
+    waiting = world.call("recv", wait_seconds=20)
+    world.oversleep(40, first)
+    assert (world.result(sending), world.result(waiting)) == (None, NOTHING)
+    assert world.connects == 1
+
+
+def test_a_claim_of_another_is_given_its_whole_time_after_a_sleep(world):
+    world.lose()
+    world.answers["register"] = SessionAlreadyConnected("another has it")
+    world.pass_time(1)
+    identifier = world.call("whoami")
+    world.pass_time(1)
+    world.oversleep(40)
+    assert world.result(identifier) is None
+    world.pass_time(60)
+    assert world.result(identifier)["error"]["code"] == "session_already_connected"
+
+
+def test_a_wake_that_is_a_little_late_is_no_sleep(world):
+    world.answers["send"] = None
+    identifier = world.call("send", channel="general", content="x")
+    for _ in range(40):
+        assert world.result(identifier) is None or world.now > 129
+        world.now += 0.9
+        world.event(Woke())
+    assert world.result(identifier)["error"]["code"] == "unavailable"
