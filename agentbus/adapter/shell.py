@@ -175,12 +175,8 @@ class Shell:
                     self._events.extend(self._output.withdraw(effect.token))
                 case WriteDaemon():
                     self._write_daemon(effect.data)
-                case Connect():
-                    self._events.append(self._connect())
-                case Disconnect():
-                    self._close_daemon()
-                case StartDaemon():
-                    self._start()
+                case Connect() | Disconnect() | StartDaemon():
+                    self._reach(effect)
                 case Complain():
                     _complain(effect.error)
                 case WakeAt():
@@ -191,6 +187,15 @@ class Shell:
                     self._end_stdin()
                 case _:
                     assert_never(effect)
+
+    def _reach(self, effect: Connect | Disconnect | StartDaemon) -> None:
+        match effect:
+            case Connect():
+                self._events.append(self._connect())
+            case Disconnect():
+                self._close_daemon()
+            case StartDaemon():
+                self._start()
 
     # the harness
 
