@@ -83,7 +83,7 @@ def verified(
     The mark alone does not prove it: where a command of a transaction is refused, or a transaction
     is and one behind it is not, the mark moves nevertheless, and a projector that is killed before
     it has read the refusal leaves it so. Positions are dense, so both ends and the count tell; of
-    memories the database can still say how many there were. (Their contents: see `Pipeline`.)
+    memories the database can still say how many there were. (Their contents: see `Writes`.)
     """
     if channel.kind == "memory":
         return _verified_memories(source, channel.id, found, commit_id)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from agentbus.mirror import keys, write
 from agentbus.mirror.read import Reading
+from agentbus.mirror.resp import Refused
 from agentbus.model.ids import ChannelId, Seq
 from agentbus.wire.links import (
     Applied,
@@ -103,3 +105,25 @@ def test_evictions_are_trimmed_and_measured(launch: Launch, valkey: Any, written
     assert mirrored(valkey) == {}
     top = projection.channels[0]
     assert (projection.rebuilds, top.count, top.oldest, top.top) == (0, 0, 301, 300)
+
+
+def test_the_only_way_in_which_an_edit_alone_is_refused_is_seen_by_the_next_projector(
+    launch: Launch, valkey: Any, written: Any
+) -> None:
+    """Within `EXEC` a server refuses one command only for the type of its key: what else can be
+    refused (no memory, a full disk, a replica) is so as a whole."""
+    process = ready(launch, valkey, written)
+    memory = written.send("one", "memory").memory_id
+    tell(process, written)
+    process.kill()
+    (recalled,) = valkey.run(write.RECALL)
+    before = write.recalled(recalled)
+    written.edit(memory, "two")
+    (committed,) = written.told()
+    contents = keys.contents(MEMORY)
+    valkey.run((b"DEL", contents), (b"SET", contents, b"somebody's"))
+    changes = write.Changes([], edited=committed.rows)
+    replies = valkey.run(*write.batch(before, before.at(committed.commit_id), changes))
+    assert [isinstance(reply, Refused) for reply in replies[-1]] == [False, True, False]
+    ready(launch, valkey, written)
+    assert mirrored(valkey) == written.contents()
