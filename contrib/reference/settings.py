@@ -65,5 +65,12 @@ each of which needs a `data_directory` of its own too.
 | result ceiling, line ceiling | 4 MiB, 8 MiB |
 | names (agents, channels, message ids) | 1 to 128 bytes of UTF-8, no control characters |
 | operations of one session waiting for acceptance | 64, or 8 MiB |
+| rates: burst | one second's worth, in bytes at least one message of `max_message_kib` |
+| a page of a list, of history or of a search | 100 unless asked otherwise, at most 1000 |
+| a query | 4 KiB |
+| inspection hooks: side by side, output of each on stdout and on stderr | 8, 64 KiB |
+| notices that wait for one session | 64; the oldest go, and how many is told |
+| an expired subscription is remembered until it was told, or for | 720 h |
+| between two capacity warnings | 15 min |
 | log files of each process | 4 of 16 MiB |
 """
