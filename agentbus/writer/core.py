@@ -54,6 +54,7 @@ from agentbus.wire.links import (
     Welcome,
     WriterHello,
 )
+from agentbus.writer.ages import Ages
 from agentbus.writer.batch import MAX_OPERATIONS, Queue
 from agentbus.writer.commit import carry_out
 from agentbus.writer.events import Effect, Event, Note
@@ -95,7 +96,8 @@ class Core:
         config_path: str = "the configuration",
     ) -> None:
         self._store = store
-        self._retention = Retention(store, settings, config_path)
+        self._ages = Ages()
+        self._retention = Retention(store, settings, config_path, self._ages)
         self._terms = Terms(settings, tokens)
         self._fault = fault
         state = State(store)
@@ -105,7 +107,7 @@ class Core:
         self._queue = Queue()
         self._tidy = Tidy(store)
         self._place = Place(store)
-        self._expiry = Expiry(store)
+        self._expiry = Expiry(store, self._ages)
         self._linked = False
         self._not_ready: str | None = NOT_HEARD
         self._stop_by: float | None = None
@@ -170,7 +172,7 @@ class Core:
     # ---- batches
 
     def _work(self, now: Instant) -> list[Effect]:
-        effects: list[Effect] = []
+        effects = self._watch_clock(now)
         if self._queue and now.monotonic >= self._next_try:
             effects += self._next_batch(now)
         if self._may_exit(now):
@@ -180,6 +182,11 @@ class Core:
         if self._state is not None:
             effects += self._expiry.due(self._state, now, linked=self._linked)
         return effects + self._wake(now)
+
+    def _watch_clock(self, now: Instant) -> list[Effect]:
+        if not self._ages.observe(now):
+            return []
+        return [Note("warn", "clock_jumped", {"seconds": round(self._ages.jump)})]
 
     def _retain(self, now: Instant) -> list[Effect]:
         """One chunk of what retention is about to delete, between the batches."""

@@ -3,7 +3,7 @@
 expired      the session is told at once, by way of its gateway, and again after a restart of
              the writer; the cursor stays as a marker
 forgotten    a marker that nobody took note of for 720 hours; then the session, when it has no
-             cursor left and nobody has held it for as long
+             cursor left and nobody has held it for as long; not while the clock cannot be trusted
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from agentbus.sqlite import Busy
 from agentbus.store.write import WriteStore
 from agentbus.wire.events import Send
 from agentbus.wire.links import GATEWAY_WRITER, CursorsExpired
+from agentbus.writer.ages import Ages
 from agentbus.writer.events import Effect, Note
 from agentbus.writer.state import State
 from agentbus.writer.subscriptions import expired_info
@@ -33,8 +34,9 @@ MOST: Final = 500
 class Expiry:
     """`at` is the monotonic time of the next look, None for none."""
 
-    def __init__(self, store: WriteStore) -> None:
+    def __init__(self, store: WriteStore, ages: Ages) -> None:
         self._store = store
+        self._ages = ages
         self._forgot_at: int | None = None
         self.at: float | None = 0.0
 
@@ -62,6 +64,8 @@ class Expiry:
         return effects
 
     def _forget(self, state: State, now: Instant) -> list[Effect]:
+        if not self._ages.trusted(now):
+            return []
         milliseconds = int(now.wall * 1000)
         forgot_at = self._forgot_at
         if forgot_at is not None and abs(milliseconds - forgot_at) < FORGET_EVERY_MS:

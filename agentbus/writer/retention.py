@@ -67,7 +67,7 @@ NOTHING: Final[Chunk] = ([], False)
 class Retention:
     """Works while the projection does: what goes from the database has to go from there too."""
 
-    def __init__(self, store: WriteStore, settings: Settings, config_path: str) -> None:
+    def __init__(self, store: WriteStore, settings: Settings, config_path: str, ages: Ages) -> None:
         self._store = store
         self._config_path = config_path
         self._capacity = Capacity(settings)
@@ -75,7 +75,7 @@ class Retention:
         self._retention = settings.message_retention_hours * HOUR_MS
         self._receipts = settings.dedup_retention_hours * HOUR_MS
         self._tombstones = settings.tombstone_min_hours * HOUR_MS
-        self._ages = Ages()
+        self._ages = ages
         self._accounting: Accounting | None = None
         self._floor = 0  # no ordinary row has this id or a lower one
         self._cleaning = False
@@ -153,7 +153,7 @@ class Retention:
 
     def due(self, now: Instant) -> list[Effect]:
         """Does one chunk of what is to be done by now, and tells what came of batches."""
-        effects, self._waiting = self._waiting + self._watch_clock(now), []
+        effects, self._waiting = self._waiting, []
         if self._next_sweep is None:
             self._next_sweep = now.monotonic + self._interval
         if now.monotonic < self.at(now):
@@ -192,11 +192,6 @@ class Retention:
         if not self._sweep:
             self._next_sweep = now.monotonic + self._interval
         return effects
-
-    def _watch_clock(self, now: Instant) -> list[Effect]:
-        if not self._ages.observe(now):
-            return []
-        return [Note("warn", "clock_jumped", {"seconds": round(self._ages.jump)})]
 
     def _by_age(self, now: Instant) -> Chunk:
         if not self._ages.trusted(now):

@@ -6,6 +6,7 @@ import pytest
 
 from agentbus.errors import StorageFailed
 from agentbus.model.ids import Seq, SubscriptionId
+from agentbus.model.ports import Instant
 from agentbus.wire.events import Closed, WakeAt, Woke
 from agentbus.wire.links import (
     GATEWAY_WRITER,
@@ -157,6 +158,20 @@ def test_a_session_is_forgotten_with_its_last_marker_and_its_number_does_not_ret
     assert not fresh.resumed
     assert fresh.session_id > sam.session_id
     assert fresh.agent == sam.agent
+
+
+def test_a_clock_that_leaps_has_nothing_forgotten_for_an_hour(world: World) -> None:
+    sam = world.register("old", channels=["x"])
+    world.ask(Release(world.ref(), sam.attachment))
+    real = world.now
+    world.now = lambda: Instant(real().monotonic, real().wall + (72 + 721) * HOUR)
+    look(world)
+    world.time += 0.9 * HOUR
+    look(world)
+    assert world.rows("SELECT native FROM sessions") == [("old",)]
+    world.time += 0.2 * HOUR
+    look(world)
+    assert world.rows("SELECT native FROM sessions") == []
 
 
 def test_a_session_with_a_cursor_or_an_attachment_is_kept(world: World) -> None:
