@@ -39,7 +39,7 @@ from agentbus.gateway.streams import Streams
 from agentbus.gateway.usage import Usages
 from agentbus.runtime import logs
 from agentbus.runtime.child import Child
-from agentbus.runtime.context import ChildContext
+from agentbus.runtime.context import ChildContext, Listening
 from agentbus.wire.events import Send
 from agentbus.wire.lines import Overlong
 from agentbus.wire.links import (
@@ -136,6 +136,9 @@ class Gateway:
 
     def handle(self, event: Any) -> None:
         """One event; the child's or our own."""
+        if type(event) is Listening:
+            self._acceptor.use(event.socket)
+            return
         for effect in self._core.handle(event, self._child.now()):
             if type(effect) is SendLine:  # these two are nearly all there are
                 self._send(effect)

@@ -220,6 +220,17 @@ class Acceptor:
         self._loop.remove_reader(self._listener)
         self._give_reserve()
 
+    def use(self, listener: socket.socket) -> None:
+        """Accepts from another socket from now on; who has reached the old one is taken still."""
+        self._loop.remove_reader(self._listener)
+        self._acceptable()
+        self._loop.remove_reader(self._listener)  # which a lack of descriptors puts back later
+        self._listener.close()
+        self._listener = listener
+        listener.setblocking(False)
+        if not self._closed:
+            self._loop.add_reader(listener, self._acceptable)
+
     def _acceptable(self) -> None:
         for _ in range(ACCEPTS_PER_TURN):
             try:

@@ -25,7 +25,7 @@ import uvloop
 from agentbus.errors import SetupError
 from agentbus.model.ports import Instant
 from agentbus.runtime import clock, exits, faults, logs, tasks
-from agentbus.runtime.context import ChildContext
+from agentbus.runtime.context import ChildContext, Listening
 from agentbus.runtime.faults import Point
 from agentbus.runtime.links import ControlLink, Link
 from agentbus.wire.error_codes import to_failure
@@ -34,6 +34,7 @@ from agentbus.wire.links import (
     CONTROL,
     Failing,
     Hand,
+    Listen,
     Ping,
     Pong,
     Ready,
@@ -86,6 +87,7 @@ class Child:
         self._successors: dict[str, tuple[socket.socket, int]] = {}
         self._application: Application | None = None
         self._early: list[Any] = []
+        self._listening: Listening | None = None
         self._ended: asyncio.Future[int] = self.loop.create_future()
         self._timer: asyncio.Handle | None = None
         self._wake_due = math.inf
@@ -199,6 +201,8 @@ class Child:
             self._started = True
             for name, sock in self._context.links.items():
                 self._open(name, sock)
+            if self._listening is not None:
+                self._deliver(self._listening)
             early, self._early = self._early, []
             self._from_supervisor(early)
 
@@ -255,10 +259,16 @@ class Child:
                     self.fault(Point.TAKING)
                     self._successors[link] = (self._control.take_socket(), number)
                     self._replace(link)
+                case Listen():
+                    self._listen(self._control.take_socket())
                 case _ if self._started:
                     self._messages(CONTROL, [message])
                 case _:
                     self._early.append(message)
+
+    def _listen(self, sock: socket.socket) -> None:
+        self._listening = Listening(sock)
+        self._deliver(self._listening)
 
     def _ask_turn(self) -> None:
         if not self._turn_asked:

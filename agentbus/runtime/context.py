@@ -10,6 +10,12 @@ from agentbus.config import Settings
 from agentbus.runtime.paths import Paths
 
 
+class Listening(msgspec.Struct, frozen=True):
+    """An event for a child that accepts connections: the socket to accept from now on."""
+
+    socket: socket.socket
+
+
 class ChildContext(msgspec.Struct, frozen=True):
     """The argument of a service's entry point, `def run(context: ChildContext) -> int`.
 

@@ -116,15 +116,21 @@ def _near(runtime: str, name: str, *, reserve: int = 0) -> str:
 
 def prepare(paths: Paths) -> None:
     """Makes the directories, 0700. Raises UnsafePermissions where one is not the user's alone."""
-    wanted = (
+    prepare_runtime(paths)
+    _prepare(paths.data_directory, paths.snapshot_directory, paths.log_directory)
+
+
+def prepare_runtime(paths: Paths) -> None:
+    """The same for those that hold nothing of value."""
+    _prepare(
         paths.runtime_directory,
         os.path.dirname(paths.socket),
         os.path.dirname(paths.redis_directory),
         paths.redis_directory,
-        paths.data_directory,
-        paths.snapshot_directory,
-        paths.log_directory,
     )
+
+
+def _prepare(*wanted: str) -> None:
     for directory in dict.fromkeys(wanted):
         _make(directory)
         check_private(directory)

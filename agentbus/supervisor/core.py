@@ -3,7 +3,8 @@
     start      every service and Redis at once; ready when all needed services are
     death      peers are handed fresh ends, the process comes back after `restart`'s delay;
                given up: the daemon stops with an error
-    liveness   every second the kernel is asked who is stopped, every two seconds all are pinged
+    liveness   every second the kernel is asked who is stopped and where the sockets are, every two
+               seconds all are pinged
     stop       services from the last row of the table to the first, then Redis, then the end;
                each asked first and killed after its grace
     reset      the same, but the listener stays; then the data are removed and all starts again
@@ -18,7 +19,13 @@ from typing import Final, assert_never
 
 import msgspec
 
-from agentbus.errors import AgentbusError, InternalError, RedisIncompatible, StorageFailed
+from agentbus.errors import (
+    AgentbusError,
+    InternalError,
+    RedisIncompatible,
+    StorageFailed,
+    Unavailable,
+)
 from agentbus.model.ports import Instant
 from agentbus.supervisor import events as ev
 from agentbus.supervisor.ending import Ending, Phase
@@ -114,9 +121,8 @@ class Core:
                 self._said(self._roster[name], message)
             case ev.FellSilent(name, pid):
                 self._fell_silent(self._roster[name], pid)
-            case ev.Observed(states):
-                for name, state in states.items():
-                    self._roster[name].seen(state, self._now.monotonic)
+            case ev.Observed():
+                self._observed(event)
             case ev.Wiped(reason):
                 self._wiped(reason)
             case ev.StopSignal(number):
@@ -212,6 +218,14 @@ class Core:
             return
         self._care.unfit(failure)
         self._condemn(self._redis, "unfit")
+
+    def _observed(self, seen: ev.Observed) -> None:
+        for name, state in seen.states.items():
+            self._roster[name].seen(state, self._now.monotonic)
+        if seen.redis_lost and self._redis.state is State.READY:
+            self._condemn(self._redis, "unreachable")
+        if seen.displaced:
+            self._fail(Unavailable(seen.displaced))
 
     # ---- what children say
 

@@ -71,9 +71,13 @@ class FellSilent(msgspec.Struct, frozen=True):
 
 
 class Observed(msgspec.Struct, frozen=True):
-    """What the kernel says of the processes; answers `Observe`."""
+    """What the kernel says of the processes and of the sockets; answers `Observe`."""
 
     states: dict[str, ProcessState]
+    redis_lost: bool = False
+    """Redis' socket is not where it was made, or another program's is."""
+    displaced: str = ""
+    """Says that another daemon serves at our socket, where one does."""
 
 
 class Wiped(msgspec.Struct, frozen=True):
@@ -126,7 +130,7 @@ class ProbeRedis(msgspec.Struct, frozen=True):
 
 
 class Observe(msgspec.Struct, frozen=True):
-    """Ask the kernel about all living processes."""
+    """Ask the kernel about all living processes, and see to the sockets."""
 
 
 class Tell(msgspec.Struct, frozen=True):

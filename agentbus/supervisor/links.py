@@ -13,7 +13,7 @@ import msgspec
 from agentbus.errors import InternalError
 from agentbus.supervisor.handover import End
 from agentbus.wire import framing
-from agentbus.wire.links import FromChild, Hand
+from agentbus.wire.links import FromChild, Hand, Listen
 
 BUFFER_BYTES: Final = 256 * 1024
 """Of each end of a link; macOS would give 8 KiB. The kernel may lower it."""
@@ -84,6 +84,11 @@ class Control:
     def hand(self, link: str, number: int, end: socket.socket) -> None:
         """Gives the child a new end, with the first byte of its `Hand`; closes it here."""
         self._out.append((framing.encode(Hand(link, number)), end))
+        self.flush()
+
+    def listen(self, listening: socket.socket) -> None:
+        """Gives the child a copy of the socket that it is to accept from now on."""
+        self._out.append((framing.encode(Listen()), listening.dup()))
         self.flush()
 
     def flush(self) -> None:

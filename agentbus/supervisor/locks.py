@@ -1,8 +1,7 @@
 """One daemon per runtime directory and per data directory, by `flock`.
 
 A lock belongs to an open file, not to a process: children inherit it on purpose, so that it is
-free only when the last of them has gone. The file is never removed; what stands in it is for
-people and for a second daemon, and only means something while the lock is held.
+free only when the last of them has gone. The file is never removed by us.
 """
 
 from __future__ import annotations
@@ -26,6 +25,7 @@ from agentbus.errors import (
     UnsafePermissions,
 )
 from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.owners import Owner, read
 from agentbus.runtime.paths import Paths
 from agentbus.runtime.platform import process_state
 from agentbus.wire import rpc
@@ -46,14 +46,6 @@ _NO_ROOM: Final = {
     errno.ENOSPC: "the file system is full",
     errno.EDQUOT: "the file system is full for this user",
 }
-
-
-class Owner(msgspec.Struct, frozen=True):
-    """The content of a lock file."""
-
-    pid: int
-    socket: str
-    runtime_directory: str = ""
 
 
 class Lock:
@@ -109,15 +101,6 @@ def _same_file(fd: int, path: str) -> bool:
         return False
 
 
-def read(path: str) -> Owner | None:
-    """Who has written a lock file last."""
-    try:
-        with open(path, "rb") as file:
-            return msgspec.json.decode(file.read(), type=Owner)
-    except (OSError, msgspec.DecodeError):
-        return None
-
-
 def take_daemon(paths: Paths) -> Lock | Owner:
     """The runtime directory's lock, or the daemon that holds it and serves.
 
@@ -131,10 +114,16 @@ def take_daemon(paths: Paths) -> Lock | Owner:
     )
 
 
-def take_data(paths: Paths) -> Lock:
-    """The data directory's lock. Raises ConfigMismatch where another daemon has it."""
+def take_data(paths: Paths) -> Lock | Owner:
+    """The data directory's lock, or the daemon that holds it, where that serves here too: its
+    runtime directory was removed, and it has come back to it.
+
+    Raises ConfigMismatch where a daemon of another runtime directory has it.
+    """
     found = _take_or_follow(paths.data_lock)
     if isinstance(found, Lock):
+        return found
+    if found is not None and found.runtime_directory == paths.runtime_directory:
         return found
     raise ConfigMismatch(
         f"{paths.data_directory} is in use by another daemon ({_who(read(paths.data_lock))}); stop "

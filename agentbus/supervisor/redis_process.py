@@ -18,7 +18,8 @@ from typing import Final, NoReturn
 
 from agentbus.model.ports import Tokens
 from agentbus.runtime import logs, platform
-from agentbus.runtime.paths import Paths
+from agentbus.runtime.owners import Owner, read
+from agentbus.runtime.paths import Paths, prepare_runtime
 from agentbus.supervisor import locks
 from agentbus.supervisor.redis_discovery import Server
 
@@ -46,7 +47,9 @@ class RedisProcess:
         self._tokens = tokens
 
     def start(self, *, keep_snapshot: bool) -> tuple[int, str]:
-        """The pid and the socket of a new server. Raises Held, or OSError."""
+        """The pid and the socket of a new server. Raises Held, OSError, or the AgentbusError that
+        the directory or the lock met."""
+        prepare_runtime(self._paths)
         lock = locks.take(self._paths.redis_lock)
         if lock is None:
             raise Held(self._end_orphan())
@@ -95,7 +98,7 @@ class RedisProcess:
 
     def _end_orphan(self) -> int:
         """Kills the server that the lock file names, if it is one of ours; its pid, else 0."""
-        owner = locks.read(self._paths.redis_lock)
+        owner = read(self._paths.redis_lock)
         if owner is None:
             return 0
         if owner.socket in platform.command_line(owner.pid):
@@ -142,7 +145,7 @@ class RedisProcess:
             os.setsid()  # a terminal's Ctrl-C is not for it
             platform.die_with_parent(parent)
             with contextlib.suppress(OSError):  # a full disk; the lock itself is what counts
-                lock.write(locks.Owner(os.getpid(), path))
+                lock.write(Owner(os.getpid(), path))
             os.set_inheritable(lock.fd, True)
             log = os.open(self._paths.log("redis"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)

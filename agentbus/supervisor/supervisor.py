@@ -19,6 +19,7 @@ from agentbus.errors import AgentbusError, InternalError, StorageFailed
 from agentbus.runtime import exits, faults, logs, platform
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.faults import Fault, Point
+from agentbus.runtime.owners import Owner
 from agentbus.runtime.paths import Paths, locate, prepare
 from agentbus.runtime.tokens import SystemTokens
 from agentbus.supervisor import child, listener, locks
@@ -26,6 +27,7 @@ from agentbus.supervisor import events as ev
 from agentbus.supervisor.core import Core, RedisFacts
 from agentbus.supervisor.handover import End
 from agentbus.supervisor.links import Control, Ends, Silent, make_pair
+from agentbus.supervisor.place import Displaced, Mark, Place, mark
 from agentbus.supervisor.redis_discovery import Server, discover
 from agentbus.supervisor.redis_process import Held, RedisProcess
 from agentbus.supervisor.report import Report
@@ -67,12 +69,13 @@ def _start(configuration: Configuration, report: Report, services: Sequence[Serv
     paths = locate(configuration.settings)
     prepare(paths)
     lock = locks.take_daemon(paths)
-    if isinstance(lock, locks.Owner):
-        _follow(report, lock.pid)
-        return exits.OK
-    owner = locks.Owner(os.getpid(), paths.socket, paths.runtime_directory)
+    if isinstance(lock, Owner):
+        return _follow(report, lock)
+    owner = Owner(os.getpid(), paths.socket, paths.runtime_directory)
     lock.write(owner)
     data_lock = locks.take_data(paths)
+    if isinstance(data_lock, Owner):
+        return _follow(report, data_lock)
     data_lock.write(owner)
     logs.configure("supervisor", paths, configuration.settings)
     platform.set_title("agentbus: supervisor")
@@ -82,23 +85,22 @@ def _start(configuration: Configuration, report: Report, services: Sequence[Serv
         raise StorageFailed(f"an interrupted reset cannot be finished: {left}")
     server = discover(configuration.settings)
     _log.info("redis_found", executable=server.executable, version=server.version)
-    listening = listener.listen(paths.socket)
-    shell = Supervisor(
-        configuration, paths, services, server, listening, (lock.fd, data_lock.fd), report, fault
-    )
+    place = Place(paths, lock, data_lock)
+    shell = Supervisor(configuration, paths, services, server, place, report, fault)
     try:
         return shell.run()
     finally:
         shell.close()
-        listener.remove(paths.socket)
+        place.leave()
         _log.info("daemon_ended")
 
 
-def _follow(report: Report, pid: int) -> None:
+def _follow(report: Report, owner: Owner) -> int:
     """Somebody who started it by hand is told as well, or it would end without a word."""
     if not report.awaited:
-        sys.stderr.write(f"agentbus is already running (process {pid})\n")
-    report.ready(pid)
+        sys.stderr.write(f"agentbus is already running (process {owner.pid})\n")
+    report.ready(owner.pid)
+    return exits.OK
 
 
 def _failed(report: Report, error: AgentbusError) -> int:
@@ -117,21 +119,20 @@ class Supervisor:
         paths: Paths,
         services: Sequence[Service],
         server: Server,
-        listening: socket.socket,
-        inherited_locks: tuple[int, ...],
+        place: Place,
         report: Report,
         fault: Fault = faults.no_fault,
     ) -> None:
         self._configuration = configuration
         self._paths = paths
         self._services = {service.name: service for service in services}
-        self._listener = listening
-        self._locks = inherited_locks
+        self._place = place
         self._report = report
         self._fault = fault
         self._clock = SystemClock()
         self._redis = RedisProcess(server, paths, SystemTokens())
         self._redis_socket = ""
+        self._redis_mark: Mark | None = None
         self._ends = Ends(ends(services))
         self._controls: dict[str, Control] = {}
         self._pids: dict[str, int] = {}
@@ -169,7 +170,6 @@ class Supervisor:
                 os.kill(pid, signal.SIGKILL)
                 os.waitpid(pid, 0)
         self._abandon()
-        self._listener.close()
 
     # ---- the core
 
@@ -189,10 +189,9 @@ class Supervisor:
             case ev.StartRedis(keep_snapshot):
                 return self._start_redis(keep_snapshot=keep_snapshot)
             case ev.ProbeRedis(pid):
-                return ev.RedisListens(pid) if self._redis.listens(self._redis_socket) else None
+                return self._probe_redis(pid)
             case ev.Observe():
-                states = {name: platform.process_state(pid) for name, pid in self._pids.items()}
-                return ev.Observed(states)
+                return self._observe()
             case ev.Tell(name, message):
                 self._tell(name, message)
             case ev.HandEnd(end):
@@ -204,7 +203,7 @@ class Supervisor:
             case ev.Wipe():
                 return ev.Wiped(wipe(self._paths))
             case ev.CloseListener():
-                self._listener.close()
+                self._place.refuse()
             case ev.ReportReady():
                 self._report.ready(os.getpid())
             case ev.ReportFailure(failure):
@@ -225,20 +224,20 @@ class Supervisor:
         mine, theirs = make_pair()
         sockets = {end.link: self._ends.take(end) for end in given}
         inheritance = child.Inheritance(
-            theirs, sockets, self._listener if service.listens else None, self._locks
+            theirs, sockets, self._place.listening if service.listens else None, self._place.locks
         )
 
         def abandon() -> None:
             mine.close()
             self._abandon()
             if not service.listens:
-                self._listener.close()
+                self._place.listening.close()
 
         try:
             pid = child.fork(service, self._configuration, self._paths, inheritance, abandon)
         except OSError as error:
             mine.close()
-            return ev.ForkFailed(service.name, str(error))
+            return ev.ForkFailed(service.name, _not_started(error))
         finally:
             theirs.close()
             for sock in sockets.values():
@@ -267,9 +266,32 @@ class Supervisor:
         except Held as held:
             return ev.RedisHeld(held.pid)
         except OSError as error:
-            return ev.ForkFailed(REDIS, str(error))
+            return ev.ForkFailed(REDIS, _not_started(error))
+        except AgentbusError as error:
+            return ev.ForkFailed(REDIS, error.message)
         self._pids[REDIS] = pid
         return ev.Forked(REDIS, pid, self._redis_socket)
+
+    def _probe_redis(self, pid: int) -> ev.Event | None:
+        self._redis_mark = mark(self._redis_socket)
+        return ev.RedisListens(pid) if self._redis.listens(self._redis_socket) else None
+
+    def _observe(self) -> ev.Event:
+        states = {name: platform.process_state(pid) for name, pid in self._pids.items()}
+        redis_lost = mark(self._redis_socket) != self._redis_mark
+        try:
+            listening = self._place.mend()
+        except Displaced as displaced:
+            return ev.Observed(states, redis_lost, str(displaced))
+        if listening is not None:
+            self._listen(listening)
+        return ev.Observed(states, redis_lost)
+
+    def _listen(self, listening: socket.socket) -> None:
+        for name, control in self._controls.items():
+            if self._services[name].listens:
+                control.listen(listening)
+                self._watch(name)
 
     def _kill(self, name: str, pid: int, number: signal.Signals) -> None:
         if self._pids.get(name) == pid:  # not reaped: the pid is still this process
@@ -356,3 +378,7 @@ class Supervisor:
                 if number in STOP_SIGNALS:
                     self._handle(ev.StopSignal(number))
         self._reap()
+
+
+def _not_started(error: OSError) -> str:
+    return f"no process can be started ({error.strerror})"

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentbus.errors import Unavailable
+from agentbus.runtime.owners import Owner
 from agentbus.runtime.paths import Paths
 from agentbus.supervisor import locks
 
@@ -35,17 +36,13 @@ def wipe(paths: Paths) -> str:
 
 def wipe_offline(paths: Paths) -> str:
     """The same where no daemon runs. Raises Unavailable or ConfigMismatch where one does."""
-    lock = locks.take_daemon(paths)
-    if isinstance(lock, locks.Owner):
-        raise Unavailable(f"a daemon (process {lock.pid}) has just started; try again")
-    data_lock = None
-    try:
-        data_lock = locks.take_data(paths)
+    with contextlib.ExitStack() as held:
+        for take in (locks.take_daemon, locks.take_data):
+            lock = take(paths)
+            if isinstance(lock, Owner):
+                raise Unavailable(f"a daemon (process {lock.pid}) has just started; try again")
+            held.callback(lock.close)
         return wipe(paths)
-    finally:
-        for held in (lock, data_lock):
-            if held is not None:
-                held.close()
 
 
 def finish(paths: Paths) -> str:

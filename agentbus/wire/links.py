@@ -86,7 +86,12 @@ class Stop(Frame, frozen=True, tag=6):
     snapshot: bool = False
 
 
-ToChild = Hand | RedisUp | RedisDown | Processes | Ping | Stop
+class Listen(Frame, frozen=True, tag=7):
+    """The next descriptor (as with `Hand`) is the listening socket from now on: the one before it
+    cannot be reached any more."""
+
+
+ToChild = Hand | RedisUp | RedisDown | Processes | Ping | Stop | Listen
 
 # ---- child to supervisor -------------------------------------------------------------------------
 

@@ -31,14 +31,15 @@ class Daemon:
     """Place, configuration and processes of one bus. Use as a context manager; `start` is apart,
     since adapters start daemons too."""
 
-    def __init__(self, **settings: Any) -> None:
+    def __init__(self, *, runtime: str | None = None, **settings: Any) -> None:
+        """`runtime` is the runtime directory of another, for two that meet."""
         self.directory = tempfile.mkdtemp(prefix="ab-", dir="/tmp")
         self.config_path = os.path.join(self.directory, "config.json")
         document = {"data_directory": os.path.join(self.directory, "data"), **settings}
         Path(self.config_path).write_bytes(msgspec.json.encode(document))
         self.environment = {
             **os.environ,
-            "AGENTBUS_RUNTIME_DIR": os.path.join(self.directory, "run"),
+            "AGENTBUS_RUNTIME_DIR": runtime or os.path.join(self.directory, "run"),
             "AGENTBUS_CONFIG": self.config_path,
         }
         self.paths = locate(config.load(self.config_path).settings, self.environment)
@@ -96,6 +97,11 @@ class Daemon:
             peer.call("stop")
         self._reap_until(self.ended)
         assert self.ended(), "the daemon has not ended"
+
+    def exit_code(self, pid: int) -> int:
+        """Of a daemon started here, once it has ended."""
+        (child,) = [each for each in self._children if each.pid == pid]
+        return child.wait(BOUND)
 
     def ended(self) -> bool:
         """Whether no process of a daemon is left: all of them hold the lock."""

@@ -210,6 +210,26 @@ def test_connections_of_the_same_user_are_ours(listener: socket.socket) -> None:
     run_loop(main())
 
 
+def test_another_listener_takes_over_and_who_waited_at_the_old_one_is_taken(
+    listener: socket.socket, short_path: Path
+) -> None:
+    async def main() -> None:
+        accepted = Accepted(listener.dup())
+        waiting = [accepted.connect() for _ in range(3)]
+        fresh = socket.socket(socket.AF_UNIX)
+        accepted._path = str(short_path / "fresh")
+        fresh.bind(accepted._path)
+        fresh.listen(10)
+        accepted.acceptor.use(fresh)
+        assert len(accepted.sockets) == len(waiting)
+        accepted.connect()
+        await until(lambda: len(accepted.sockets) == len(waiting) + 1)
+        accepted.close()
+        fresh.close()
+
+    run_loop(main())
+
+
 def test_connections_of_others_are_not(
     listener: socket.socket, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -12,7 +12,7 @@ from agentbus.errors import DatabaseDamaged
 from agentbus.model.ports import Instant
 from agentbus.runtime import exits, tasks
 from agentbus.runtime.child import Child
-from agentbus.runtime.context import ChildContext
+from agentbus.runtime.context import ChildContext, Listening
 from agentbus.runtime.paths import locate
 from agentbus.wire import framing
 from agentbus.wire.error_codes import Failure
@@ -22,6 +22,7 @@ from agentbus.wire.links import (
     Failing,
     FromChild,
     Hand,
+    Listen,
     Ping,
     Pong,
     Ready,
@@ -124,6 +125,12 @@ class World:
         socket.send_fds(self.supervisor, [framing.encode(Hand(LINK, number))], [theirs.fileno()])
         theirs.close()
         return mine
+
+    def listen(self) -> socket.socket:
+        """Gives the child another listening socket; a copy of it."""
+        listening = socket.socket(socket.AF_UNIX)
+        socket.send_fds(self.supervisor, [framing.encode(Listen())], [listening.fileno()])
+        return listening
 
 
 @pytest.fixture
@@ -434,3 +441,27 @@ def test_the_end_of_the_control_link_ends_the_process_at_once(world, monkeypatch
 
     world.run(script)
     assert ended == [(exits.ORPHANED, [Opened(LINK), Closed(CONTROL)], False)]
+
+
+@pytest.mark.parametrize("early", [True, False])
+def test_another_listening_socket_is_an_event_also_of_before_the_start(world, early):
+    given = []
+
+    async def start():
+        if early:
+            given.append(world.listen())
+            await asyncio.sleep(0.05)  # so that it is read before the start has returned
+
+    async def script():
+        await world.until(Opened(LINK))
+        if not early:
+            given.append(world.listen())
+        while not any(isinstance(event, Listening) for event in world.events):
+            world._changed.clear()
+            await world._changed.wait()
+        (got,) = [event.socket for event in world.events if isinstance(event, Listening)]
+        with got, given[0] as sent:
+            assert os.fstat(got.fileno()).st_ino == os.fstat(sent.fileno()).st_ino
+
+    world.on_start = start
+    world.run(script)

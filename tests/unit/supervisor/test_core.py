@@ -44,6 +44,8 @@ class Shell:
         self.listening = False
         self.held_by: int | None = None
         self.unforkable: set[str] = set()
+        self.redis_lost = False
+        self.displaced = ""
         self.states: dict[str, str] = {}
         self.unremovable = ""
 
@@ -77,7 +79,8 @@ class Shell:
             case ev.ProbeRedis(pid) if self.listening:
                 return ev.RedisListens(pid)
             case ev.Observe():
-                return ev.Observed({name: self.states.get(name, "running") for name in self.living})
+                states = {name: self.states.get(name, "running") for name in self.living}
+                return ev.Observed(states, self.redis_lost, self.displaced)
             case ev.Tell(name, _):
                 assert name in self.living, effect
             case ev.HandEnd(end):
@@ -622,3 +625,30 @@ class Anything(RuleBasedStateMachine):
 
 Anything.TestCase.settings = settings(max_examples=80, stateful_step_count=30, deadline=None)
 TestAnything = Anything.TestCase
+
+
+# ---- sockets
+
+
+def test_a_redis_whose_socket_is_gone_is_replaced_with_its_snapshot(shell):
+    shell.up()
+    shell.redis_lost = True
+    assert of(ev.Kill, shell.wait(1.5)) == [ev.Kill(REDIS, shell.living[REDIS])]
+    shell.redis_lost = False
+    assert of(ev.StartRedis, shell.die(REDIS)) == [ev.StartRedis(keep_snapshot=True)]
+
+
+def test_a_redis_that_does_not_listen_yet_has_no_socket_to_lose(shell):
+    shell.up()
+    shell.listening = False
+    shell.die(REDIS)
+    shell.redis_lost = True
+    assert not of(ev.Kill, shell.beat(5))
+
+
+def test_a_daemon_whose_place_is_anothers_stops_in_order_and_says_so(shell):
+    shell.up()
+    shell.displaced = "process 7 serves here now"
+    effects = shell.wait(1.5)
+    assert of(ev.ReportFailure, effects)[0].failure.message == "process 7 serves here now"
+    assert told(effects, "gateway", Stop)

@@ -13,9 +13,10 @@ import pytest
 from agentbus.client.start import READY_SECONDS
 from agentbus.config import Settings
 from agentbus.errors import ConfigMismatch, StorageFailed, Unavailable, UnsafePermissions
+from agentbus.runtime import owners
+from agentbus.runtime.owners import Owner
 from agentbus.runtime.paths import locate, prepare
 from agentbus.supervisor import locks
-from agentbus.supervisor.locks import Owner
 
 
 @pytest.fixture
@@ -96,21 +97,21 @@ def test_programs_do_not_inherit_it(paths):
 
 
 def test_who_holds_it_can_be_read(paths, held):
-    assert locks.read(paths.lock) == Owner(os.getpid(), paths.socket, paths.runtime_directory)
+    assert owners.read(paths.lock) == Owner(os.getpid(), paths.socket, paths.runtime_directory)
 
 
 def test_a_shorter_owner_leaves_nothing_of_a_longer_one(paths):
     lock = locks.take(paths.lock)
     lock.write(Owner(123456789, "/a/very/long/path"))
     lock.write(Owner(1, "/s"))
-    assert locks.read(paths.lock) == Owner(1, "/s")
+    assert owners.read(paths.lock) == Owner(1, "/s")
     lock.close()
 
 
 def test_a_lock_file_without_sense_has_no_owner(paths):
     Path(paths.lock).write_text("{")
-    assert locks.read(paths.lock) is None
-    assert locks.read(paths.lock + ".none") is None
+    assert owners.read(paths.lock) is None
+    assert owners.read(paths.lock + ".none") is None
 
 
 def test_a_link_in_its_place_is_refused(paths):
@@ -137,7 +138,7 @@ def test_a_file_that_was_removed_is_no_lock(paths, monkeypatch):
 
 def test_a_daemon_that_answers_is_followed(paths, held, daemon):
     daemon.append(result("starting"))
-    assert locks.take_daemon(paths) == locks.read(paths.lock)
+    assert locks.take_daemon(paths) == owners.read(paths.lock)
 
 
 def test_a_daemon_that_refuses_us_answers_too(paths, held, daemon):
@@ -172,8 +173,14 @@ def test_a_free_lock_is_taken(paths):
 
 def test_a_data_directory_in_use_names_who_uses_it(paths, held, daemon):
     daemon.append(result("ready"))
-    with pytest.raises(ConfigMismatch, match=f"process {os.getpid()} of {paths.runtime_directory}"):
+    held[1].write(Owner(os.getpid(), paths.socket, "/elsewhere"))
+    with pytest.raises(ConfigMismatch, match=f"process {os.getpid()} of /elsewhere"):
         locks.take_data(paths)
+
+
+def test_data_in_use_by_a_daemon_of_this_place_is_no_conflict(paths, held, daemon):
+    daemon.append(result("ready"))
+    assert locks.take_data(paths) == owners.read(paths.data_lock)
 
 
 def test_a_daemon_gives_up_while_its_starter_still_listens():

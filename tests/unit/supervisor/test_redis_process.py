@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from agentbus.config import Settings
+from agentbus.runtime.owners import Owner
 from agentbus.runtime.paths import locate, prepare
 from agentbus.supervisor import locks
 from agentbus.supervisor.redis_discovery import Server
@@ -76,7 +77,7 @@ def test_the_supervisor_keeps_no_copy_of_the_lock(redis, paths):
 def test_a_held_lock_is_no_start(redis, paths):
     (Path(paths.redis_directory) / "redis-old.sock").write_text("")
     lock = locks.take(paths.redis_lock)
-    lock.write(locks.Owner(2**22 + 1, "/r/redis-old.sock"))
+    lock.write(Owner(2**22 + 1, "/r/redis-old.sock"))
     with pytest.raises(Held) as caught:
         redis.start(keep_snapshot=True)
     assert caught.value.pid == 2**22 + 1

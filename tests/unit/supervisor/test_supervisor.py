@@ -4,6 +4,7 @@ import os
 
 from agentbus.config import load
 from agentbus.runtime import exits
+from agentbus.runtime.owners import Owner
 from agentbus.supervisor import locks, supervisor
 
 
@@ -12,7 +13,7 @@ def run(tmp_path, monkeypatch, report_fd):
     file = tmp_path / "config.json"
     file.write_text(f'{{"data_directory": "{tmp_path}/data"}}')
     monkeypatch.setenv("AGENTBUS_RUNTIME_DIR", str(tmp_path / "run"))
-    monkeypatch.setattr(locks, "take_daemon", lambda _: locks.Owner(7, "/s"))
+    monkeypatch.setattr(locks, "take_daemon", lambda _: Owner(7, "/s"))
     monkeypatch.setattr(os, "umask", lambda _: 0)
     return supervisor.run_daemon(load(str(file)), report_fd)
 
