@@ -36,6 +36,11 @@ class Member:
             self.adapters += 1
         return self._adapter
 
+    @property
+    def pid(self) -> int | None:
+        """Of the present adapter."""
+        return None if self._adapter is None else self._adapter.pid
+
     def kill(self) -> None:
         """`kill -9` of the present adapter."""
         if self._adapter is not None:
