@@ -65,6 +65,16 @@ def test_the_age_is_that_of_a_message_of_somebody_else() -> None:
     assert "oldest_at" not in entry
 
 
+def test_an_own_message_has_an_age_for_whoever_wants_own_ones() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    request = inbox(rig, connection, attachment=attachment)
+    counted(rig, info(1, undelivered=1, include_own=True))
+    rig.read(entries(1, 1, sender=1))
+    (entry,) = rig.result(connection, request)["channels"]
+    assert entry["oldest_at"] == AT
+
+
 def test_without_redis_counts_come_without_ages() -> None:
     rig = Rig()
     connection, attachment = rig.member(1)

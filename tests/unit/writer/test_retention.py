@@ -16,6 +16,7 @@ from agentbus.model.ports import Instant
 from agentbus.store.write.rows import MESSAGE_BYTES, RECEIPT_BYTES
 from agentbus.wire.events import TurnEnded
 from agentbus.wire.links import (
+    GATEWAY_WRITER,
     WRITER_PROJECTOR,
     Accepted,
     CapacityWarning,
@@ -144,6 +145,23 @@ def test_memories_are_not_touched_by_any_age(world):
     assert counted(world)["messages"] == 0
 
 
+def test_a_send_waits_for_a_chunk_of_a_cleanup_and_never_for_all_of_it(world):
+    sam = world.register().attachment
+    send(world, sam, 4 * retention.CHUNK_ROWS)
+    clean(world)
+    world.time += 169 * HOUR
+    left = 4 * retention.CHUNK_ROWS
+    for number in range(1, 4):
+        world.tell(GATEWAY_WRITER, world.append(sam, f"meanwhile-{number}"))
+        world.handle(TurnEnded())
+        (answer,) = world.answers()
+        assert isinstance(answer, Accepted)
+        left -= retention.CHUNK_ROWS
+        assert counted(world)["messages"] == left + number
+    clean(world)
+    assert counted(world)["messages"] == 3
+
+
 def test_a_clock_that_leaps_deletes_nothing_for_an_hour(world):
     sam = world.register().attachment
     send(world, sam, 5)
@@ -228,7 +246,10 @@ def test_what_memories_fill_is_refused_with_the_way_out_and_everybody_is_warned(
     failures = [answer.failure for answer in answers if isinstance(answer, Refused)]
     assert {failure.code for failure in failures} == {"capacity_exhausted"}
     assert "redis_budget_mib" in failures[0].message
-    assert "agentbus reset" in failures[0].message
+    said = failures[0].message
+    for named in ("redis_budget_mib", "memories", "the configuration", "agentbus stop"):
+        assert named in said
+    assert "agentbus reset" in said
     world.handle(TurnEnded())
     assert len(world.take(CapacityWarning)) == 1
     send(world, sam, 100, size=60_000, channel="memory")
