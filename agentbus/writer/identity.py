@@ -5,7 +5,14 @@ from __future__ import annotations
 from agentbus.errors import InvalidArgument, SessionAlreadyConnected
 from agentbus.model.channel import READY_MADE
 from agentbus.model.ids import SessionId
-from agentbus.model.names import base_name, check_name, free_name, one_line, pick_name
+from agentbus.model.names import (
+    base_name,
+    check_name,
+    check_new_name,
+    free_name,
+    one_line,
+    pick_name,
+)
 from agentbus.model.session import Session, SessionKey, Subscription
 from agentbus.wire.links import Done, Register, Registered, Release
 from agentbus.writer import subscriptions
@@ -49,6 +56,7 @@ def release(work: Work, operation: Release) -> Done:
 
 def _claim(work: Work, operation: Register, key: SessionKey) -> Attached:
     _check(operation)
+    _check_new(work, operation)
     known = work.store.people.session(key)
     if known is not None and known.attachment is not None:
         raise SessionAlreadyConnected(
@@ -78,6 +86,16 @@ def _check(operation: Register) -> None:
         check_name(operation.agent, "agent")
     for channel in operation.channels or ():
         check_name(channel, "channel")
+
+
+def _check_new(work: Work, operation: Register) -> None:
+    """Names that somebody has already are used as they are. Raises InvalidArgument."""
+    agent = operation.agent
+    if agent is not None and work.store.people.agent(agent) is None:
+        check_new_name(agent, "agent")
+    for channel in operation.channels or ():
+        if channel not in work.state.channels:
+            check_new_name(channel, "channel")
 
 
 def _channels(operation: Register) -> list[str]:

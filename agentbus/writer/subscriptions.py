@@ -10,7 +10,7 @@ from __future__ import annotations
 from agentbus.errors import ChannelKindConflict, NotFound
 from agentbus.model.channel import Kind
 from agentbus.model.ids import Seq, SessionId, SubscriptionId
-from agentbus.model.names import check_name
+from agentbus.model.names import check_new_name
 from agentbus.model.session import Session, SessionKey, Subscription
 from agentbus.store.write.counts import Standing
 from agentbus.wire.links import (
@@ -131,7 +131,7 @@ def create_channel(work: Work, operation: ChannelCreate) -> ChannelCreated:
     work.state.holder(operation.attachment)
     channel = work.state.channels.get(operation.name)
     if channel is None:
-        check_name(operation.name, "channel")
+        check_new_name(operation.name, "channel")
         channel = _create(work, operation.name, operation.kind)
         return ChannelCreated(operation.ref, channel.info, True)
     if channel.kind != operation.kind:

@@ -19,7 +19,13 @@ from agentbus.client.connection import Connection
 from agentbus.config import Settings
 from agentbus.errors import AgentbusError, InternalError, InvalidArgument
 from agentbus.gateway.events import Broke
-from agentbus.model.names import NAME_BYTES, base_name, check_name, one_line
+from agentbus.model.names import (
+    NAME_BYTES,
+    base_name,
+    check_name,
+    check_new_name,
+    one_line,
+)
 from agentbus.search import normalise
 from agentbus.search.document import EVERY
 from agentbus.search.fts5.render import expression
@@ -264,16 +270,21 @@ def cursor(data: bytes) -> None:
 
 
 def names(data: bytes) -> None:
-    """Whatever a harness calls itself or a task becomes a name; a name stays one line."""
+    """Whatever a harness calls itself or a task becomes a name; a name stays one line, and a new
+    one is all that is seen of it."""
     text = _text(data)
     with suppress(InvalidArgument):
         check_name(text, "channel")
         assert len(text.splitlines()) == 1
         assert len(text.encode()) <= NAME_BYTES
+    with suppress(InvalidArgument):
+        check_new_name(text, "channel")
+        check_name(text, "channel")
+        assert one_line(text) == text
     made = one_line(text)
     assert one_line(made) == made
-    check_name(made or "x", "hint")
-    check_name(base_name("Sam", "child", text), "display name")
+    check_new_name(made or "x", "hint")
+    check_new_name(base_name("Sam", "child", text), "display name")
     check_name(application_of(text), "application")
 
 

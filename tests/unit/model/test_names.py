@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,6 +14,7 @@ from agentbus.model.names import (
     NAME_BYTES,
     base_name,
     check_name,
+    check_new_name,
     free_name,
     one_line,
     pick_name,
@@ -122,3 +125,67 @@ def test_a_name_cannot_turn_what_follows_it() -> None:
         with pytest.raises(InvalidArgument):
             check_name(f"Sam{character}", "agent")
     check_name("\u05e9\u05dc\u05d5\u05dd", "agent")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["a", "general/tmi", "Sam (tmi)", "\u00e9", "\U0001f600", "京都", "שלום", "हिन्दी", "a-b_c.d:1"],
+)
+def test_a_new_name_is_of_what_can_be_seen(name: str) -> None:
+    check_new_name(name, "channel")
+    assert one_line(name) == name
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("gen\u200beral", "U+200B (ZERO WIDTH SPACE) at 3"),
+        ("gen\u200deral", "U+200D"),
+        ("\ufeffgeneral", "U+FEFF"),
+        ("gen\u00aderal", "U+00AD (SOFT HYPHEN)"),
+        ("Sam\u061c", "U+061C"),
+        ("Sam\u200f", "U+200F (RIGHT-TO-LEFT MARK)"),
+        ("a\u034fb", "U+034F"),
+        ("a\u3164", "U+3164 (HANGUL FILLER)"),
+        ("\u2800", "U+2800"),
+        ("\u2764\ufe0f", "U+FE0F"),
+        ("a\U000e0041", "U+E0041"),
+        ("Sam\u00a0x", "U+00A0 (NO-BREAK SPACE)"),
+        ("Sam\u3000x", "U+3000"),
+        ("a\ue000", "U+E000 (without a name)"),
+        ("a\u0378", "U+0378"),
+        (" Sam", "spaces"),
+        ("Sam ", "spaces"),
+        ("Sam  Two", "spaces"),
+        (" ", "spaces"),
+        ("\u0301a", "begins with a mark"),
+        ("e\u0301", "NFC it is '\\xe9'"),
+        ("\u212b", "NFC it is '\\xc5'"),
+        ("a\nb", "control character"),
+        ("", "0 UTF-8 bytes"),
+    ],
+)
+def test_a_new_name_that_looks_like_another_is_refused_and_why_is_told(
+    name: str, told: str
+) -> None:
+    with pytest.raises(InvalidArgument, match=re.escape(told)) as caught:
+        check_new_name(name, "channel")
+    assert caught.value.message.isprintable()
+
+
+def test_the_invisible_are_those_of_unicodes_default_ignorables() -> None:
+    """As derived in DerivedCoreProperties: of categories that are otherwise seen."""
+    ignorable = ["\u034f", "\u115f", "\u1160", "\u17b4", "\u17b5", "\u3164", "\uffa0"]
+    ignorable += map(chr, [*range(0x180B, 0x1810), *range(0xFE00, 0xFE10)])
+    ignorable += map(
+        chr, [*range(0x200B, 0x2010), *range(0x2060, 0x2070), *range(0xE0000, 0xE1000)]
+    )
+    for character in ignorable:
+        with pytest.raises(InvalidArgument):
+            check_new_name(f"a{character}b", "channel")
+
+
+@given(st.text(max_size=200))
+def test_what_is_made_of_a_text_is_a_new_name(text: str) -> None:
+    check_new_name(one_line(text) or "x", "hint")
+    check_new_name(base_name("Sam", "child", text), "display name")

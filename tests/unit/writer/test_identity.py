@@ -15,6 +15,7 @@ from agentbus.model.ids import AttachmentId, Seq
 from agentbus.model.names import FRIENDLY
 from agentbus.wire.links import (
     GATEWAY_WRITER,
+    ChannelCreate,
     DiscoverAsk,
     Done,
     Refused,
@@ -387,3 +388,43 @@ class Claims(RuleBasedStateMachine):
 
 TestClaims = Claims.TestCase
 TestClaims.settings = settings(max_examples=25, stateful_step_count=25, deadline=None)
+
+
+HIDDEN = "Sa\u200bm"
+
+
+def test_an_agent_or_channel_with_what_cannot_be_seen_is_not_made(world: World) -> None:
+    for more in ({"agent": HIDDEN}, {"agent": "e\u0301"}, {"channels": ["general", HIDDEN]}):
+        (answer,) = world.ask(world.registration(**more))
+        assert code(answer) == "invalid_argument"
+    assert world.rows("SELECT name FROM agents") == []
+    assert world.rows("SELECT name FROM channels WHERE name = ?", HIDDEN) == []
+    sam = world.register()
+    (answer,) = world.ask(ChannelCreate(world.ref(), sam.attachment, HIDDEN, "ordinary"))
+    assert code(answer) == "invalid_argument"
+    assert "U+200B" in answer.failure.message
+
+
+def test_names_that_were_given_by_a_looser_rule_keep_working(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as before:
+        for module in ("identity", "subscriptions"):
+            before.setattr(f"agentbus.writer.{module}.check_new_name", lambda *_: None)
+        old = world.register("n1", agent=HIDDEN)
+        world.ask(ChannelCreate(world.ref(), old.attachment, HIDDEN, "ordinary"))
+        release(world, old.attachment)
+    assert world.register("n1", agent=HIDDEN).resumed
+    other = world.register("n2", agent=HIDDEN, channels=[HIDDEN])
+    assert (other.agent, other.display_name) == (HIDDEN, f"{HIDDEN}2")
+    assert [each.channel for each in other.subscriptions] == [HIDDEN]
+    (made,) = world.ask(ChannelCreate(world.ref(), other.attachment, HIDDEN, "ordinary"))
+    assert not made.created
+    (accepted,) = world.ask(world.append(other.attachment, "m", channel=HIDDEN))
+    assert accepted.seq == 1
+
+
+def test_a_display_name_has_only_what_can_be_seen(world: World) -> None:
+    world.register("root", agent="Sam")
+    child = {"child": "c", "parent": "root", "role": "\u202efix\u200b the\u00a0e\u0301"}
+    assert world.register("root", **child).display_name == "Sam-fix-the-\u00e9"
