@@ -20,6 +20,10 @@ def main() -> int:
         from agentbus.adapter.main import main as adapter  # noqa: PLC0415 - see above
 
         return adapter(rest)
+    if command == "hook" and HELP.isdisjoint(rest):
+        from agentbus.harness.hook import main as hook  # noqa: PLC0415 - see above
+
+        return hook(rest)
     if command == "daemon" and "--foreground" in rest:
         from agentbus.cli import foreground  # noqa: PLC0415 - see above
 

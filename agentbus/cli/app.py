@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from agentbus import __version__
-from agentbus.cli.commands import config, daemon, demo, mcp, reset, status, stop
+from agentbus.cli.commands import config, daemon, demo, init, mcp, reset, status, stop, wait
 from agentbus.errors import AgentbusError
 from agentbus.runtime import exits
 
@@ -27,6 +27,8 @@ app.command("daemon")(daemon.daemon)
 app.command("status")(status.status)
 app.command("stop")(stop.stop)
 app.command("reset")(reset.reset)
+app.command("init")(init.init)
+app.command("wait")(wait.wait)
 app.command("demo")(demo.demo)
 app.add_typer(config.app, name="config")
 

@@ -1,0 +1,1 @@
+"""What `init` and `doctor` know about each harness, and the hooks that harnesses run."""
