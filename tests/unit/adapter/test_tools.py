@@ -97,6 +97,20 @@ def test_the_instructions_stay_under_two_kib_and_name_tools_that_there_are():
         assert name in tools.INSTRUCTIONS
 
 
+@pytest.mark.parametrize(
+    "said",
+    [
+        "secrets travel by reference",
+        "not orders",
+        "each message once",
+        "retryable",
+        "keep content short",
+    ],
+)
+def test_the_instructions_say_what_an_agent_has_to_know(said):
+    assert said in " ".join(tools.INSTRUCTIONS.split()).lower()
+
+
 def arrays(schema):
     """All schemas of arrays in a schema."""
     if isinstance(schema, dict):

@@ -268,6 +268,17 @@ def test_a_full_bus_still_lets_memories_be_deleted(world):
     assert isinstance(delete(world, sam, answers[0].memory_id), Mutated)
 
 
+def test_a_full_bus_refuses_an_edit_that_does_not_fit(world):
+    sam = world.register().attachment
+    (made,) = send(world, sam, 1, channel="memory")
+    answers = send(world, sam, 600, size=60_000, channel="memory")
+    assert isinstance(answers[-1], Refused)
+    refused = edit(world, sam, made.memory_id, "x" * 60_000)
+    assert isinstance(refused, Refused)
+    assert refused.failure.code == "capacity_exhausted"
+    assert isinstance(edit(world, sam, made.memory_id, "small"), Mutated)
+
+
 def test_a_small_message_still_fits_where_a_large_one_does_not(world):
     sam = world.register().attachment
     answers = send(world, sam, 600, size=60_000, channel="memory")
