@@ -43,6 +43,10 @@ class Call(msgspec.Struct, eq=False):
     asked: bool = False
     """Whether a daemon may know of it."""
 
+    alone: bool = False
+    """A change that was refused once, or had to wait for such a one: those behind it wait for its
+    answer, which may be a refusal again."""
+
     attachment: str | None = None
     retry_at: float = 0.0
     pause: float = FIRST_PAUSE

@@ -9,6 +9,9 @@
 All tries of a call are the same request, with the same operation id, and end 30 s after it came. A
 lost connection is no answer: what was asked is asked again, but never of another bus: a reset ends
 what had been asked before it. A recv whose answer was taken back goes on as if it had none.
+
+What a session changes is asked for in the order of its calls: behind one that has to be tried
+again the next ones wait, until it has its answer.
 """
 
 from __future__ import annotations
@@ -45,6 +48,8 @@ class Calls:
         self._answers = answers
         self._receiving = Receiving(link, sessions, answers, self._reopen)
         self._requests: dict[int, Call] = {}
+        self._troubled: set[Session] = set()
+        """Sessions that wait, in this run, for an earlier change of theirs."""
         self._closing = False
         self.open: dict[int, Call] = {}
 
@@ -94,8 +99,14 @@ class Calls:
 
     def run(self, now: float) -> None:
         """Everything that can be done now."""
+        self._troubled.clear()
         for call in list(self.open.values()):
             self._step(call, now)
+            if _changes(call) and (call.request is None or call.alone) and self._is_open(call):
+                self._troubled.add(call.session)
+
+    def _is_open(self, call: Call) -> bool:
+        return self.open.get(call.number) is call
 
     def _step(self, call: Call, now: float) -> None:
         if isinstance(call.wish, Receive):
@@ -153,7 +164,10 @@ class Calls:
             self._ask(call, self._link.request("heartbeat", HeartbeatParams()))
 
     def _may_ask(self, call: Call) -> bool:
-        """Counts are those of after what was handed off before."""
+        """Counts are those of after what was handed off before; changes keep their order."""
+        if call.session in self._troubled and _changes(call):
+            call.alone = True
+            return False
         counting = isinstance(call.wish, Operation) and call.wish.tool == INBOX
         return not (counting and self._sessions.reports.is_pending(call.session))
 
@@ -186,7 +200,7 @@ class Calls:
             self._end(call, answer.error)
 
     def _again(self, call: Call, error: AgentbusError, now: float) -> None:
-        call.problem = error
+        call.problem, call.alone = error, True
         call.retry_at = now + max(call.pause, (error.retry_after_ms or 0) / 1000)
         call.pause = min(2 * call.pause, LONGEST_PAUSE)
         if isinstance(error, StaleAttachment) and call.attachment == call.session.attachment:
@@ -222,6 +236,11 @@ class Calls:
         """When `run` should be called although nothing happens."""
         times = [time for call in self.open.values() for time in _times(call) if time > now]
         return min(times, default=None)
+
+
+def _changes(call: Call) -> bool:
+    """Whether it is a send, or changes a memory."""
+    return isinstance(call.wish, Operation) and call.wish.id is not None
 
 
 def _times(call: Call) -> tuple[float, ...]:

@@ -565,6 +565,60 @@ def test_a_stale_attachment_is_made_again_by_itself(world):
     assert len(world.asked("register")) == 2
 
 
+def test_what_is_tried_again_keeps_its_place_before_what_came_later(world):
+    refusals = {"1": 4, "2": 1}
+    done = []
+
+    def answer(params):
+        content = params["content"]
+        if refusals.get(content, 0):
+            refusals[content] -= 1
+            return Recovering("not yet")
+        done.append(content)
+        return {"message_id": content, "seq": len(done), "sent_at": "t", "duplicate": False}
+
+    world.answers["send"] = answer
+    for number in range(1, 4):
+        world.call("send", channel="general", content=str(number))
+    world.pass_time(0.01)
+    world.call("send", channel="general", content="4")
+    for _ in range(100):
+        world.pass_time(0.02)
+    assert done == ["1", "2", "3", "4"]
+
+
+def test_what_was_given_up_holds_nobody_up(world):
+    world.answers["send"] = Recovering("not yet")
+    first = world.call("send", channel="general", content="1")
+    world.pass_time(20)
+    second = world.call("send", channel="general", content="2")
+    world.pass_time(10.5)
+    assert world.result(first)["error"]["code"] == "recovering"
+    assert world.result(second) is None
+    world.answers["send"] = {"message_id": "m", "seq": 1, "sent_at": "t", "duplicate": False}
+    world.pass_time(1)
+    assert world.result(second)["seq"] == 1
+
+
+def test_what_changes_nothing_waits_for_no_change(world):
+    world.answers["send"] = Recovering("not yet")
+    world.call("send", channel="general", content="1")
+    world.call("list_channels")
+    assert len(world.asked("channel.list")) == 1
+
+
+def test_sessions_do_not_wait_for_each_other(world):
+    child = bound(world, "t1", "T", agent_id="c", agent_type="r")
+    world.answers["send"] = lambda params: (
+        Recovering("not yet")
+        if params["content"] == "1"
+        else {"message_id": "m", "seq": 1, "sent_at": "t", "duplicate": False}
+    )
+    world.call("send", bound(world, "t2", "T"), channel="general", content="1")
+    other = world.call("send", child, channel="general", content="2")
+    assert world.result(other)["seq"] == 1
+
+
 def test_calls_are_asked_in_their_order_and_answered_in_any(world):
     world.answers["send"] = None
     first = world.call("send", channel="general", content="1")
