@@ -1,46 +1,23 @@
 """kill -9 of each process in turn, in the middle of traffic: nothing is lost, nothing is doubled.
 
-Every test ends with an audit of the database and of what the reader was shown.
+Every test ends with an audit of the database, its copies and what the reader was shown.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from typing import Any
 
 import pytest
 
-from tests.support import audit
+from tests.support.audit import audited
 from tests.support.daemon import Daemon
-from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.timeout(300)
 
 KILLS = 3
 STEP = 15
 """Messages that each sender has accepted between two kills."""
-
-
-@contextmanager
-def audited(bus: Daemon) -> Iterator[Traffic]:
-    """Traffic, and the audit after it."""
-    traffic = Traffic(bus)
-    with traffic.running():
-        yield traffic
-    bus.stop()
-    streams = audit.database(bus.paths.database, traffic.senders)
-    audit.order_of_senders(streams)
-    audit.received(traffic.reader, streams)
-
-
-def replaced(process: str, killed: int) -> Callable[[dict[str, Any]], bool]:
-    """Whether a status shows the successor of a killed process."""
-    return lambda status: any(
-        item["name"] == process and item["pid"] != killed for item in status["processes"]
-    )
 
 
 @pytest.mark.parametrize("process", ["writer", "projector", "gateway", "redis"])
@@ -51,7 +28,7 @@ def test_a_killed_part_of_the_daemon_costs_nothing(bus: Daemon, process: str) ->
             traffic.go_on(STEP)
             killed = bus.kill(process)
             traffic.go_on(STEP)
-            bus.wait_until(replaced(process, killed))
+            bus.wait_replaced(process, killed)
         assert bus.pid("supervisor") == supervisor
         assert [traffic.reader.adapters, *(s.adapters for s in traffic.senders)] == [1] * 5
 
@@ -64,7 +41,7 @@ def test_a_killed_supervisor_takes_all_along_and_adapters_start_another_daemon(
             traffic.go_on(STEP)
             killed = bus.kill("supervisor")
             traffic.go_on(STEP)
-            bus.wait_until(replaced("supervisor", killed))
+            bus.wait_replaced("supervisor", killed)
         assert [traffic.reader.adapters, *(s.adapters for s in traffic.senders)] == [1] * 5
 
 
@@ -121,4 +98,4 @@ def test_sends_caught_by_the_writers_death_are_accepted_in_their_order(bus: Daem
             os.kill(writer, signal.SIGKILL)
             seqs = [peer.result(request)["seq"] for request in requests]
             assert seqs == list(range(first + 1, first + 401))
-            bus.wait_until(replaced("writer", writer))
+            bus.wait_replaced("writer", writer)

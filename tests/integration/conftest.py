@@ -13,8 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from agentbus.mirror.resp import Command, Reply, ReplyDecoder, pack
+from agentbus.mirror.resp import Command, Reply
 from agentbus.wire.links import RedisUp
+from tests.support import redis
 
 START_SECONDS = 20.0
 
@@ -70,18 +71,8 @@ class Valkey:
     def run(self, *commands: Command) -> list[Reply]:
         """The replies to these commands."""
         if self._socket is None:
-            self._socket = socket.socket(socket.AF_UNIX)
-            self._socket.settimeout(START_SECONDS)
-            self._socket.connect(self.socket_path)
-        self._socket.sendall(pack(commands))
-        decoder = ReplyDecoder()
-        replies: list[Reply] = []
-        while len(replies) < len(commands):
-            data = self._socket.recv(65536)
-            if not data:
-                raise ConnectionResetError
-            replies += decoder.feed(data)
-        return replies
+            self._socket = redis.connect(self.socket_path)
+        return redis.ask(self._socket, *commands)
 
     def kill(self) -> None:
         """SIGKILL, and gone when this returns."""

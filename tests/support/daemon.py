@@ -149,6 +149,14 @@ class Daemon:
         assert wait(holds), f"never came about; the last status is {seen}"
         return seen
 
+    def wait_replaced(self, process: str, killed: int) -> None:
+        """Until a successor of a killed process serves."""
+        self.wait_until(
+            lambda status: any(
+                item["name"] == process and item["pid"] != killed for item in status["processes"]
+            )
+        )
+
     def _reap_until(self, condition: Callable[[], bool]) -> None:
         wait(lambda: all(child.poll() is not None for child in self._children) and condition())
 

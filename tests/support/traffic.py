@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -21,10 +21,12 @@ BOUND = 60.0
 
 
 class Member:
-    """A session that outlives its adapters."""
+    """A session that outlives its adapters, which have the bus' environment or one of their own."""
 
-    def __init__(self, bus: Daemon, session: str) -> None:
-        self._bus = bus
+    def __init__(
+        self, bus: Daemon, session: str, environment: Mapping[str, str] | None = None
+    ) -> None:
+        self._environment = environment or bus.environment
         self._arguments = ("--application", "tests", "--session", session, "--agent", session)
         self._adapter: Adapter | None = None
         self.adapters = 0
@@ -32,7 +34,7 @@ class Member:
     def adapter(self) -> Adapter:
         """The present adapter; another one where the last has ended."""
         if self._adapter is None:
-            self._adapter = Adapter(self._bus.environment, *self._arguments)
+            self._adapter = Adapter(self._environment, *self._arguments)
             self.adapters += 1
         return self._adapter
 
@@ -85,8 +87,8 @@ class Sender(Member):
 class Reader(Member):
     """`received` has everything that came, by adapter: what each of them was shown."""
 
-    def __init__(self, bus: Daemon) -> None:
-        super().__init__(bus, "reader")
+    def __init__(self, bus: Daemon, environment: Mapping[str, str] | None = None) -> None:
+        super().__init__(bus, "reader", environment)
         self.received: list[tuple[int, dict[str, Any]]] = []
 
     def subscribe(self) -> None:
