@@ -443,8 +443,11 @@ def test_the_subagents_that_were_idle_for_longest_make_room(make):
     world = make().begin().greet("claude-code")
     for number in range(70):
         world.call("whoami", bound(world, f"t{number}", "S", agent_id=f"a{number}"))
-    released = [each["attachment"] for each in world.asked("release")]
-    assert len(world.asked("register")) - len(released) == 64
+        world.call("whoami", bound(world, f"u{number}", "S", agent_id="a0"))
+    claims = {f"1.{n}": each.get("child") for n, each in enumerate(world.asked("register"), 1)}
+    released = [claims[each["attachment"]] for each in world.asked("release")]
+    assert released == [None] + [f"a{number}" for number in range(1, len(released))]
+    assert len(claims) - len(released) == 64
     again = world.call("whoami", bound(world, "again", "S", agent_id="a69"))
     assert world.result(again)["child"] == "a69"
     assert len(world.asked("release")) == len(released)

@@ -159,6 +159,13 @@ def test_a_bound_call_of_a_given_root_may_show_a_subagent_of_it():
     assert claude(who, "t2").key == SessionKey("x", "P")
 
 
+def test_an_adapter_that_was_started_for_a_subagent_is_that_one_whoever_calls():
+    who = identity(application="x", session="P", child="c", role="tests")
+    bind(who, "t1", agent_id="a7", agent_type="review")
+    given = Caller(SessionKey("x", "P", "c"), "tests")
+    assert who.expect("claude-code") == claude(who, "t1") == claude(who) == given
+
+
 def test_a_hook_that_comes_before_any_name_is_joined_with_the_client_that_calls():
     who = identity()
     bind(who, "t1")
