@@ -33,6 +33,7 @@ from agentbus.wire.rpc import HeartbeatParams
 RETRY_SECONDS: Final = 30.0
 LONGEST_PAUSE: Final = 1.0
 
+STOPPED: Final = "the bus was stopped; call again to have it started"
 RESET: Final = (
     "the bus was reset meanwhile: everything on it was destroyed, also what this call may have "
     "done; look at the new bus before you try again"
@@ -84,10 +85,11 @@ class Calls:
             call.synced = False
             if may_return:
                 continue
-            if isinstance(call.wish, Receive):
-                call.deadline = max(now, call.wish.until)
+            stopped = Unavailable(STOPPED)
+            if isinstance(call.wish, Receive):  # somebody else may want it in that time
+                call.deadline, call.problem = max(now, call.wish.until), stopped
             else:
-                self._end(call, Unavailable("the bus was stopped; call again to have it started"))
+                self._end(call, stopped)
 
     def reset(self) -> None:
         """The bus is another than the one that some were asked of."""
