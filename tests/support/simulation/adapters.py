@@ -59,7 +59,8 @@ class Adapter(Process):
         self._handling = False
         self._out: deque[tuple[bytes, int]] = deque()
         self._begun = False
-        self._connected_at = 0.0
+        self.connected_at = 0.0
+        """Since when it has its connection to the daemon."""
         self._daemon: End | None = None
         self._timer: Timer | None = None
         self._code: int | None = None
@@ -82,7 +83,7 @@ class Adapter(Process):
     @property
     def attentive_since(self) -> float:
         """Since when it was connected to the same daemon, and never halted."""
-        return max(self._connected_at, self._halted_until)
+        return max(self.connected_at, self._halted_until)
 
     def _begin(self) -> None:
         self._carry_out(self._core.begin(self.scheduler.instant()))
@@ -185,7 +186,7 @@ class Adapter(Process):
         if end is None:
             return DaemonUnreachable()
         self._daemon = end
-        self._connected_at = self.scheduler.now
+        self.connected_at = self.scheduler.now
         end.incoming.read(
             self, lambda data, _: self._from_daemon(end, data), lambda: self._daemon_closed(end)
         )

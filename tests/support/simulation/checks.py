@@ -4,16 +4,31 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from agentbus.indexer.keeper import State
+from agentbus.indexer.search import Searcher
 from agentbus.mirror import keys
+from agentbus.model.ids import CommitId
 from agentbus.supervisor.services import REDIS, SERVICES
+from agentbus.wire.links import SearchAsk, SearchFilter, SearchFound
 from tests.support.simulation.children import Child
+from tests.support.simulation.indexer import Indexer
 from tests.support.simulation.pipes import End
-from tests.support.simulation.truth import Truth, require
+from tests.support.simulation.records import Row, require
+from tests.support.simulation.truth import Truth
 from tests.support.simulation.workload import MEMORIES
 
 if TYPE_CHECKING:
     from tests.support.simulation.machine import Machine
 
+
+SOON: Final = 5
+"""Seconds between cleanups that come often enough to be waited for."""
+
+STEADY: Final = 30.0
+"""Seconds for which no clock was set, so that ages count."""
+
+SLACK: Final = 10
+SAMPLE: Final = 5
 
 LIVE: Final = """
     SELECT live_bytes,
@@ -25,7 +40,9 @@ LIVE: Final = """
 def audit(truth: Truth, machine: Machine) -> None:
     """Everything accepted is stored once, mirrored and shown; the processes are linked."""
     database(truth)
+    ages(truth, machine)
     mirror(truth, machine)
+    index(truth, machine)
     cursors(truth)
     links(machine)
 
@@ -50,24 +67,70 @@ def database(truth: Truth) -> None:
     found = connection.execute(
         "SELECT message_id, seq, envelope FROM messages ORDER BY id"
     ).fetchall()
-    rows = list(truth.rows.values())
-    kept = [row for row in rows if row.memory_id is not None or not row.gone]
+    rows = sorted(truth.rows.values(), key=lambda row: row.id)
+    kept = [row for row in rows if not row.purged]
     known = [(row.message_id, row.seq, row.envelope) for row in kept]
     require(found == known, "rows have changed since they were committed")
-    receipts = connection.execute(
-        "SELECT operation_id, seq FROM receipts WHERE revision IS NOT NULL OR memory_id IS NULL "
-        "ORDER BY id"
-    ).fetchall()
-    require(receipts == [(row.message_id, row.seq) for row in rows], "receipts of other rows")
+    receipts = connection.execute("SELECT operation_id, seq FROM receipts ORDER BY id").fetchall()
+    remembered = [each for each in truth.stored.receipts.values() if not each.forgotten]
+    remembered.sort(key=lambda each: each.id)
+    same = receipts == [(each.operation_id, each.seq) for each in remembered]
+    require(same, "receipts have changed since they were committed")
     living = sum(not memory.deleted for memory in truth.memories.values())
-    revisions = sum(len(memory.revisions) for memory in truth.memories.values())
-    expected = (len(kept) - revisions, living, revisions - living)
-    counted = connection.execute("SELECT messages, memories, tombstones FROM meta").fetchone()
+    revisions = sum(row.memory_id is not None for row in kept)
+    expected = (len(kept) - revisions, living, revisions - living, len(remembered))
+    counted = connection.execute(
+        "SELECT messages, memories, tombstones, receipts FROM meta"
+    ).fetchone()
     require(counted == expected, "counted wrongly", counted, expected)
     sizes = connection.execute(LIVE).fetchone()
     require(sizes[0] == sizes[1], "bytes counted wrongly", sizes)
     lost = truth.accepted.keys() - truth.rows.keys()
     require(not lost, "accepted, but not stored", sorted(lost))
+
+
+def ages(truth: Truth, machine: Machine) -> None:
+    """Whatever is past its lifetime has gone, once there was time for it."""
+    interval = machine.settings.cleanup_interval_seconds
+    if interval > SOON or not machine.scheduler.is_steady(STEADY):
+        return
+    terms, stored = truth.stored.terms, truth.stored
+    latest = int((machine.scheduler.instant().wall - interval - SLACK) * 1000)
+    rows = truth.rows.values()
+    messages = [row for row in rows if row.memory_id is None and not row.gone]
+    old = [row for row in messages if row.sent_at < latest - terms.retention]
+    require(not old, "kept for longer than its retention", old[:1])
+    receipts = [each for each in stored.receipts.values() if not each.forgotten]
+    stale = [each for each in receipts if each.accepted_at < latest - terms.receipts]
+    require(not stale, "a receipt was kept for too long", stale[:1])
+
+
+def index(truth: Truth, machine: Machine) -> None:
+    """Some messages are found by their words, and some that are gone are not."""
+    indexer = machine.application("indexer")
+    assert isinstance(indexer, Indexer)
+    (commit,) = truth.connection().execute("SELECT commit_id FROM meta").fetchone()
+    core = indexer.core
+    require(core.state is State.READY, "the index is not ready", core.state)
+    require(core.applied == commit, "the index is not at the last commit", core.applied, commit)
+    chance = machine.scheduler.chance("checks")
+    rows = list(truth.rows.values())
+    searcher = Searcher(machine.disk.index, machine.disk.database)
+    try:
+        for row in chance.sample(rows, min(SAMPLE, len(rows))):
+            _search(searcher, truth, row)
+    finally:
+        searcher.close()
+
+
+def _search(searcher: Searcher, truth: Truth, row: Row) -> None:
+    ask = SearchAsk(1, row.word.decode(), SearchFilter(), "newest", 3, None, CommitId(0), 1 << 20)
+    answer = searcher.run(1, ask, lambda: False).answer
+    require(isinstance(answer, SearchFound), "a search failed", answer)
+    assert isinstance(answer, SearchFound)
+    found = [hit.envelope for hit in answer.hits]
+    expected = [row.envelope] if truth.is_current(row) else []
+    require(found == expected, "found something else", row, found)
 
 
 def mirror(truth: Truth, machine: Machine) -> None:
@@ -98,8 +161,11 @@ def mirror(truth: Truth, machine: Machine) -> None:
 
 def cursors(truth: Truth) -> None:
     """Everybody was shown everything, and the cursors say so."""
-    require(not truth.missing(), "not shown", truth.missing())
+    missing = truth.missing(expired=False)
+    require(not missing, "not shown", missing)
     for cursor in truth.cursors.values():
+        if truth.is_expired(cursor):
+            continue
         stream = truth.streams.get(cursor.channel, [])
         ahead = [row.seq for row in stream[cursor.position :] if not row.gone]
         require(not ahead, "a cursor lags behind what was shown", cursor, ahead)

@@ -10,11 +10,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
+from agentbus.errors import AgentbusError, SetupError
 from agentbus.runtime import exits
 from agentbus.sqlite import Busy
 from agentbus.wire import framing
+from agentbus.wire.error_codes import to_failure
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
-from agentbus.wire.links import CONTROL, Hand, Ping, Pong, Ready, Taken, ToChild
+from agentbus.wire.links import CONTROL, Failing, Hand, Ping, Pong, Ready, Taken, ToChild
 from tests.support.simulation.pipes import End
 from tests.support.simulation.processes import Process
 from tests.support.simulation.scheduler import Scheduler, Timer
@@ -45,7 +47,7 @@ class Application(Protocol):
         """What it receives, by link."""
 
     def start(self) -> None:
-        """Makes the core. Raises Busy: to be called again."""
+        """Makes the core. Raises Busy: to be called again; else what `runtime.child` knows."""
 
     def handle(self, event: Any) -> list[Any]:
         """What the core wants done."""
@@ -144,6 +146,13 @@ class Child(Process):
             self.application.start()
         except Busy:
             self.later(RETRY_SECONDS, self._try_start)
+            return
+        except SetupError as error:
+            self._send(CONTROL, Failing(to_failure(error)))
+            self._exit(exits.FAILING)
+            return
+        except AgentbusError:
+            self._exit(exits.CRASHED)
             return
         self._started = True
         given, self._given = self._given, {}

@@ -15,6 +15,7 @@ import msgspec
 from tests.support.simulation.adapters import Adapter
 from tests.support.simulation.machine import Machine
 from tests.support.simulation.processes import Process
+from tests.support.simulation.records import Handed
 
 REVISION: Final = "2025-11-25"
 RESTART_SECONDS: Final = 0.05
@@ -37,7 +38,7 @@ class Client:
     must have read all that the daemon had told it before."""
 
     def __init__(
-        self, machine: Machine, name: str, shown: Callable[[str, int, Result, float], None]
+        self, machine: Machine, name: str, shown: Callable[[Handed, Result], None]
     ) -> None:
         self.name = name
         self.reads = True
@@ -136,8 +137,11 @@ class Client:
         """The last byte of a line is out."""
         reply = msgspec.json.decode(line)
         if self._received.pop(reply.get("id"), 0) is None:
-            since = math.inf if begun or not adapter.connected else adapter.attentive_since
-            self._shown(self.name, self.lives, reply["result"]["structuredContent"], since)
+            known = adapter.connected and not begun
+            connected = adapter.connected_at if known else math.inf
+            attentive = adapter.attentive_since if known else math.inf
+            handed = Handed(self.name, self.lives, connected, attentive)
+            self._shown(handed, reply["result"]["structuredContent"])
 
     def said(self, adapter: Adapter, line: bytes) -> None:
         """A line has been read."""

@@ -119,6 +119,8 @@ class Daemon(Process):
                 self._tell_starter(from_failure(failure))
             case ev.CloseListener():
                 self.listener.leave(self)
+            case ev.Wipe():
+                return ev.Wiped(self._machine.wipe())
             case ev.Note(_, action, _):
                 self.scheduler.trace.note(self.scheduler.now, f"{self.label} says {action}")
             case WakeAt(when):
@@ -142,6 +144,7 @@ class Daemon(Process):
     # ---- processes
 
     def _fork(self, name: str, given: list[EndName]) -> ev.Event:
+        self._stopping = False  # a reset has begun anew
         taken = {end.link: self._take(end) for end in given}
         if self.refused_forks:
             self.refused_forks -= 1

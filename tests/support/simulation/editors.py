@@ -5,11 +5,13 @@ from __future__ import annotations
 from typing import Final
 
 from tests.support.simulation.clients import Arguments, Client, Result
+from tests.support.simulation.records import require
 from tests.support.simulation.scheduler import Scheduler
-from tests.support.simulation.truth import Truth, require
-from tests.support.simulation.workload import FULL, PASSING, code_of
+from tests.support.simulation.truth import Truth
+from tests.support.simulation.workload import FULL, MISSING, USED, code_of, word
 
 DELETED: Final = 0.2
+DELETED_WHEN_FULL: Final = 0.8
 """How often a change is the end of a memory."""
 
 NEW: Final = 5
@@ -28,6 +30,7 @@ class Editor:
         self._chance = scheduler.chance(f"editor {client.name}")
         self._pace = pace
         self._count = 0
+        self._full = False
         self._stopped = True
         self._alive = False
 
@@ -58,10 +61,12 @@ class Editor:
         some = known[-NEW:] if self._chance.random() < 0.5 else known
         operation = f"{self._client.name}-change-{self._count}"
         arguments = {"memory_id": self._chance.choice(some), "operation_id": operation}
-        if self._chance.random() < DELETED:
+        if self._chance.random() < (DELETED_WHEN_FULL if self._full else DELETED):
             self._try("memory_delete", arguments)
         else:
-            content = f"{operation} " + "y" * int(10 * 100 ** self._chance.random())
+            content = f"{word(self._client.name, 'c', self._count)} " + "y" * int(
+                10 * 100 ** self._chance.random()
+            )
             self._try("memory_edit", arguments | {"content": content})
 
     def _try(self, tool: str, arguments: Arguments) -> None:
@@ -76,13 +81,18 @@ class Editor:
 
     def _told(self, tool: str, arguments: Arguments, result: Result | None) -> None:
         memory_id = arguments["memory_id"]
-        code = "lost" if result is None else code_of(result, PASSING | {"not_found", FULL})
-        if code == "not_found":
-            require(self._truth.memories[memory_id].deleted, "not found, but there", memory_id)
+        code = "lost" if result is None else code_of(result, MISSING, FULL, USED)
+        if code == MISSING:
+            memory = self._truth.memories.get(memory_id)
+            require(memory is None or memory.deleted, "not found, but there", memory_id)
+        elif code == USED:
+            forgotten = self._truth.stored.is_forgotten(arguments["operation_id"])
+            require(forgotten, "an id was used before", arguments, result)
         elif code not in (None, FULL):
             self._again(tool, arguments)
             return
-        elif code is None:
+        self._full = code == FULL or (self._full and code is not None)
+        if code is None:
             assert result is not None
             self._truth.changed(memory_id, result.get("revision"), self._scheduler.now)
         self.busy -= 1

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from tests.support.simulation.operators import Operator
 from tests.support.simulation.processes import Process
 from tests.support.simulation.writer import Writer
 
@@ -141,15 +142,49 @@ class Faults:
     def fill_disk(self) -> None:
         """No space is left."""
         self._machine.disk.fill(full=True)
-        self._scheduler.after(self._chance.random() ** 2, self.free_disk)
+        self._mend_later()
 
-    def free_disk(self) -> None:
-        """There is again."""
-        self._machine.disk.fill(full=False)
+    def break_disk(self) -> None:
+        """Writes fail, soon, perhaps in the middle of a transaction."""
+        self._machine.disk.break_writes(int(self._chance.random() ** 2 * 20_000))
+        self._mend_later()
+
+    def run_out_of_descriptors(self) -> None:
+        """No process can open a file."""
+        self._machine.disk.break_opens()
+        self._mend_later()
+
+    def protect_disk(self) -> None:
+        """The database becomes read-only."""
+        self._machine.disk.protect(protected=True)
+        self._mend_later()
+
+    def _mend_later(self) -> None:
+        self._scheduler.after(self._chance.random() ** 2 * 2, self._machine.disk.mend)
+        if self._chance.random() < 0.3:
+            self._scheduler.after(self._chance.random() ** 2, self.kill)
+
+    def lose_index(self) -> None:
+        """The index is removed while nobody has it."""
+        indexer = self._machine.find("indexer")
+        if indexer is not None:
+            indexer.kill()
+            self._machine.disk.lose_index()
+
+    def suspend(self) -> None:
+        """The machine stands still: the wall clock goes on, and on some systems all clocks do."""
+        seconds = 10 ** self._chance.uniform(0, 4)
+        if self._chance.random() < 0.5:
+            self._scheduler.leap(seconds)
+        elif abs(self._jumped + seconds) < DAY:
+            self._scheduler.jump(seconds)
+            self._jumped += seconds
 
     def jump(self) -> None:
         """The clock is set; never more than a day from the true time."""
-        target = self._chance.uniform(-DAY, DAY)
+        small = self._chance.random() < 0.5
+        far = 10 ** self._chance.uniform(0, 3) if small else DAY
+        target = self._chance.uniform(-far, far)
         self._scheduler.jump(target - self._jumped)
         self._jumped = target
 
@@ -172,6 +207,20 @@ class Faults:
         """A snapshot is written."""
         self._machine.redis.model.run((b"SAVE",))
 
+    def lose_snapshot(self) -> None:
+        """Its snapshot is removed."""
+        self._machine.redis.model.forget_snapshot()
+
+    # ---- people
+
+    def ask_status(self) -> None:
+        """Somebody looks how the bus is."""
+        Operator(self._machine, "status")
+
+    def reset(self) -> None:
+        """Somebody destroys everything on the bus."""
+        Operator(self._machine, "reset")
+
     # ---- the end of it
 
     def heal(self) -> None:
@@ -188,11 +237,11 @@ class Faults:
         if isinstance(writer, Writer):
             writer.dies_after_commit = False
         self._machine.disk.unlock()
-        self.free_disk()
+        self._machine.disk.mend()
         self.free_redis()
 
 
-TABLE: Final[dict[str, tuple[int, Fault]]] = {
+TABLE: Final[dict[str, tuple[float, Fault]]] = {
     "kill": (8, Faults.kill),
     "doom": (8, Faults.doom),
     "kill writer after commit": (3, Faults.kill_writer_after_commit),
@@ -205,9 +254,17 @@ TABLE: Final[dict[str, tuple[int, Fault]]] = {
     "block harness": (4, Faults.block_harness),
     "lock database": (2, Faults.lock_database),
     "fill disk": (2, Faults.fill_disk),
-    "jump": (1, Faults.jump),
+    "break disk": (3, Faults.break_disk),
+    "run out of descriptors": (1, Faults.run_out_of_descriptors),
+    "protect disk": (1, Faults.protect_disk),
+    "lose index": (1, Faults.lose_index),
+    "jump": (2, Faults.jump),
+    "suspend": (1, Faults.suspend),
     "fill Redis": (1, Faults.fill_redis),
     "empty Redis": (1, Faults.empty_redis),
     "save Redis": (2, Faults.save_redis),
+    "lose snapshot": (1, Faults.lose_snapshot),
+    "ask status": (1, Faults.ask_status),
+    "reset": (0.7, Faults.reset),
 }
 """Weight and action by name."""

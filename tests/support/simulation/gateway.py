@@ -25,6 +25,7 @@ from agentbus.wire.links import (
 from agentbus.wire.rpc import MAX_LINE
 from tests.support.simulation.children import Broken, Child, check_note
 from tests.support.simulation.disk import Disk
+from tests.support.simulation.hooks import Hook
 from tests.support.simulation.pipes import End
 from tests.support.simulation.redis import Place
 from tests.support.simulation.sockets import Listener
@@ -45,6 +46,8 @@ class Gateway:
         self._listener = listener
         self._core = Core(settings, "/sim/config.json")
         self._streams = Streams(partial(place.connect, child), child.call_soon, child.happened)
+        self._hook = Hook(child)
+        self._disk = disk
         self._lookup = Lookup(disk.database)
         self._sockets: dict[int, End] = {}
         self._unflushed: dict[int, bytearray] = {}
@@ -105,6 +108,10 @@ class Gateway:
             case ev.Find():
                 found = self._find(effect)
                 self._child.call_soon(lambda: self._child.happened(found))
+            case ev.Inspect():
+                self._hook.run(effect)
+            case ev.StopInspection(ref):
+                self._hook.stop(ref)
             case ev.UseRedis(path):
                 self._streams.use(path)
             case ev.Measure(ref, _):
@@ -121,7 +128,8 @@ class Gateway:
     def _find(self, asked: ev.Find) -> ev.Found:
         find = self._lookup.message if asked.message else self._lookup.memory
         try:
-            return ev.Found(asked.ref, find(asked.identity))
+            with self._disk.used():
+                return ev.Found(asked.ref, find(asked.identity))
         except AgentbusError as error:
             return ev.Found(asked.ref, None, to_failure(error))
 

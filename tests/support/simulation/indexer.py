@@ -16,16 +16,17 @@ from tests.support.simulation.disk import Disk
 
 
 class Indexer:
-    """Searches are carried out in a later turn, whole."""
+    """Searches are carried out in a later turn, whole. `core` is there for checks."""
 
     def __init__(self, child: Child, disk: Disk) -> None:
         self.unions = {GATEWAY_INDEXER: GatewayToIndexer}
         self._child = child
+        self._disk = disk
         self._source = Reader(disk.database)
         self._remains = Lookup(disk.database)
         self._index = IndexWriter(disk.index)
         self._searcher = Searcher(disk.index, disk.database)
-        self._core = Core(self._source, self._remains, self._index)
+        self.core = Core(self._source, self._remains, self._index)
 
     def start(self) -> None:
         """Links are served at once."""
@@ -33,7 +34,8 @@ class Indexer:
 
     def handle(self, event: Any) -> list[Any]:
         """One event."""
-        return list(self._core.handle(event, self._child.scheduler.instant()))
+        with self._disk.used():
+            return list(self.core.handle(event, self._child.scheduler.instant()))
 
     def perform(self, effect: Any) -> None:
         """Searches."""
@@ -50,7 +52,9 @@ class Indexer:
                 raise TypeError(type(effect))
 
     def _search(self, number: int, ask: SearchAsk) -> None:
-        self._child.happened(self._searcher.run(number, ask, lambda: False))
+        with self._disk.used():
+            searched = self._searcher.run(number, ask, lambda: False)
+        self._child.happened(searched)
 
     def close(self) -> None:
         """As it is when it dies."""

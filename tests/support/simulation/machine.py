@@ -29,6 +29,9 @@ RETRY_SECONDS: Final = 0.05
 OWNER_SECONDS: Final = 60.0
 """As `supervisor.locks` has them."""
 
+HALF_WIPED: Final = 0.1
+"""How often a reset cannot remove everything."""
+
 
 class SeededTokens:
     """Names that are the same for the same seed."""
@@ -42,7 +45,7 @@ class SeededTokens:
 
 
 class Machine:
-    """`committed` is called when the database has changed."""
+    """`committed` is called when the database has changed, `wiped` when it may be gone."""
 
     def __init__(
         self,
@@ -50,6 +53,7 @@ class Machine:
         disk: Disk,
         settings: Settings,
         committed: Callable[[], None],
+        wiped: Callable[[], None],
     ) -> None:
         self.scheduler = scheduler
         self.disk = disk
@@ -58,6 +62,7 @@ class Machine:
         self.redis = Place(scheduler)
         self.daemon: Daemon | None = None
         self._committed = committed
+        self._wiped = wiped
         self._pids = 100
         self._locking: list[Process] = []
 
@@ -83,6 +88,7 @@ class Machine:
         self._locking = [process for process in self._locking if process.alive]
         daemon = self.daemon
         if not self._locking:
+            self._finish_reset()
             self.daemon = Daemon(self, self.pid(), report)
             self._locking.append(self.daemon)
         elif daemon is not None and daemon.alive and daemon.serves:
@@ -91,6 +97,21 @@ class Machine:
             report(Unavailable("another daemon neither answers nor ends"))
         else:
             self.scheduler.after(RETRY_SECONDS, self._take_lock, report, until)
+
+    def wipe(self) -> str:
+        """A reset removes what the bus holds; why it could not, empty otherwise."""
+        chance = self.scheduler.chance("machine")
+        files = chance.randrange(6) if chance.random() < HALF_WIPED else None
+        self.redis.model.forget_snapshot()
+        whole = self.disk.wipe(files)
+        self._wiped()
+        return "" if whole else "it is held by somebody"
+
+    def _finish_reset(self) -> None:
+        if self.disk.half_wiped:
+            self.redis.model.forget_snapshot()
+            self.disk.wipe()
+            self._wiped()
 
     @staticmethod
     def ended_early() -> AgentbusError:

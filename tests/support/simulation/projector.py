@@ -33,6 +33,7 @@ class Projector:
         self.unions = {WRITER_PROJECTOR: WriterToProjector, PROJECTOR_GATEWAY: GatewayToProjector}
         self._child = child
         self._place = place
+        self._disk = disk
         self._source = Reader(disk.database)
         self.core = Core(self._source, boot)
         self._number = 0
@@ -44,7 +45,8 @@ class Projector:
 
     def handle(self, event: Any) -> list[Any]:
         """One event."""
-        return list(self.core.handle(event, self._child.scheduler.instant()))
+        with self._disk.used():
+            return list(self.core.handle(event, self._child.scheduler.instant()))
 
     def perform(self, effect: Any) -> None:
         """Its connection."""

@@ -1,14 +1,14 @@
-"""Agents that receive, and agents that look back."""
+"""An agent that receives, and changes its mind at times."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from tests.support.simulation.clients import Arguments, Call, Client, Result
 from tests.support.simulation.scheduler import Scheduler
 from tests.support.simulation.truth import Truth
-from tests.support.simulation.workload import CHANNELS, code_of
+from tests.support.simulation.workload import code_of
 
 HURRY: Final = 0.005
 CANCELLED: Final = 0.2
@@ -83,49 +83,3 @@ class Receiver:
                 self._receive()
             else:
                 self._pause()
-
-
-class Historian:
-    """Calls of history, now and then, at any place."""
-
-    def __init__(self, client: Client, truth: Truth, scheduler: Scheduler) -> None:
-        self._client = client
-        self._truth = truth
-        self._scheduler = scheduler
-        self._chance = scheduler.chance(f"historian {client.name}")
-        self._stopped = True
-        self._alive = False
-
-    def begin(self) -> None:
-        """Goes on until `stop`."""
-        self._stopped = False
-        if not self._alive:
-            self._pause()
-
-    def stop(self) -> None:
-        """Looks no more."""
-        self._stopped = True
-
-    def _pause(self) -> None:
-        self._alive = True
-        self._scheduler.after(self._chance.expovariate(1), self._look)
-
-    def _look(self) -> None:
-        self._alive = not self._stopped
-        if self._stopped:
-            return
-        channel = self._chance.choice(CHANNELS)
-        arguments: dict[str, Any] = {"channel": channel, "limit": self._chance.choice((1, 3, 100))}
-        top = len(self._truth.streams.get(channel, []))
-        for bound in ("before", "after"):
-            if self._chance.random() < 0.5:
-                arguments[bound] = self._chance.randint(1, top + 1)
-        began = self._scheduler.now
-
-        def told(result: Result | None) -> None:
-            if result is not None and code_of(result) is None:
-                self._truth.look_back(arguments, result, began)
-            self._pause()
-
-        if not self._client.call("history", arguments, told):
-            self._pause()

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
 from tests.support.simulation import knobs
 from tests.support.simulation.scheduler import Scheduler
+from tests.support.simulation.truth import Truth
 from tests.support.simulation.world import World
 
 ROUNDS: Final = 2
@@ -24,8 +25,10 @@ class Report(msgspec.Struct, frozen=True):
     messages: int
     seconds: float
     """Virtual ones."""
+    reached: dict[str, int]
+    """How often what seldom happens did."""
     faults: dict[str, int]
-    knobs: dict[str, int]
+    knobs: dict[str, Any]
 
 
 class Failed(Exception):
@@ -68,17 +71,33 @@ def run(seed: int, sink: Callable[[str], object] | None = None) -> Report:
             world.scheduler.steps,
             len(world.truth.rows),
             world.scheduler.now - begun,
+            reached(world.truth),
             world.faults.drawn,
             turned,
         )
+
+
+def reached(truth: Truth) -> dict[str, int]:
+    """What seldom happens, counted."""
+    return {
+        "evicted": truth.stored.evicted,
+        "told as lost": truth.lost,
+        "purged": truth.stored.purged,
+        "receipts forgotten": truth.stored.forgotten,
+        "cursors expired": truth.expired,
+        "resets": truth.resets,
+    }
 
 
 def summary(reports: list[Report], seconds: float) -> str:
     """One line."""
     steps = sum(report.steps for report in reports)
     faults: Counter[str] = sum((Counter(report.faults) for report in reports), Counter())
+    seldom: Counter[str] = sum((Counter(report.reached) for report in reports), Counter())
+    told = ", ".join(f"{count} {name}" for name, count in seldom.items())
     return (
         f"{len(reports)} seeds, {steps} steps, {steps / seconds:.0f} steps/s, "
         f"{sum(report.messages for report in reports)} messages, {faults.total()} faults, "
         f"{sum(report.seconds for report in reports):.0f} virtual seconds in {seconds:.1f} s"
+        f"{', ' if told else ''}{told}"
     )

@@ -71,6 +71,7 @@ class Scheduler:
         self.steps = 0
         """Events that cores have handled."""
         self._wall = WALL - MONOTONIC
+        self._set_at = -1e9
         self._timers: list[tuple[float, int, Timer]] = []
         self._count = 0
         self._chances: dict[str, Random] = {}
@@ -89,6 +90,15 @@ class Scheduler:
     def jump(self, seconds: float) -> None:
         """Somebody sets the machine's clock."""
         self._wall += seconds
+        self._set_at = self.now
+
+    def is_steady(self, seconds: float) -> bool:
+        """Whether the clocks went as they should for so long."""
+        return self.now - self._set_at >= seconds
+
+    def leap(self, seconds: float) -> None:
+        """Nothing happens for a while, anywhere: all that was due by then is late."""
+        self.now += seconds
 
     def at(self, when: float, action: Callable[..., None], *arguments: Any) -> Timer:
         """Has something happen, after what was to happen at that time already."""
@@ -107,7 +117,7 @@ class Scheduler:
             when, _, timer = heapq.heappop(self._timers)
             if timer.cancelled:
                 continue
-            self.now = when
+            self.now = max(self.now, when)
             timer.action(*timer.arguments)
             return True
         return False

@@ -5,12 +5,23 @@ from __future__ import annotations
 from typing import Final
 
 from tests.support.simulation.clients import Arguments, Client, Result
+from tests.support.simulation.hooks import FORBIDDEN
+from tests.support.simulation.records import require
 from tests.support.simulation.scheduler import Scheduler
-from tests.support.simulation.truth import Truth, require
-from tests.support.simulation.workload import CHANNELS, FULL, PASSING, code_of
+from tests.support.simulation.truth import Truth
+from tests.support.simulation.workload import CHANNELS, DENIED, FULL, MISSING, USED, code_of, word
 
 REPEATED: Final = 0.1
 """How often a message that was accepted is sent again."""
+
+DENIED_SHARE: Final = 0.1
+"""How often the inspection is to deny a message."""
+
+WEIGHTS: Final = (3, 3, 2)
+"""How often each channel is sent to."""
+
+LONG: Final = 600_000
+"""Milliseconds: longer than any run."""
 
 REUSED: Final = 0.03
 """How often its id is used for something else."""
@@ -19,7 +30,14 @@ REUSED: Final = 0.03
 class Sender:
     """So many messages at a time, each until it is accepted; some of them again after that."""
 
-    def __init__(self, client: Client, truth: Truth, scheduler: Scheduler, pace: float) -> None:
+    def __init__(
+        self,
+        client: Client,
+        truth: Truth,
+        scheduler: Scheduler,
+        pace: float,
+        hooked: bool,
+    ) -> None:
         self.busy = 0
         """Messages that are not accepted yet."""
         self._client = client
@@ -27,6 +45,7 @@ class Sender:
         self._scheduler = scheduler
         self._chance = scheduler.chance(f"sender {client.name}")
         self._pace = pace
+        self._hooked = hooked
         self._width = self._chance.choice((1, 1, 5))
         self._count = 0
         self._stopped = True
@@ -54,11 +73,14 @@ class Sender:
         self.busy += 1
         name = self._client.name
         size = int(10 * 300 ** self._chance.random())
+        denied = self._hooked and self._chance.random() < DENIED_SHARE
+        text = FORBIDDEN if denied else "x" * size
+        (channel,) = self._chance.choices(CHANNELS, WEIGHTS)
         self._try(
             {
-                "channel": self._chance.choice(CHANNELS),
+                "channel": channel,
                 "message_id": f"{name}-{self._count}",
-                "content": f"{self._count} of {name} " + "x" * size,
+                "content": f"{word(name, 'm', self._count)} of {name} {text}",
             }
         )
 
@@ -67,14 +89,20 @@ class Sender:
             self._again(message)
 
     def _told(self, message: Arguments, result: Result | None) -> None:
-        code = "lost" if result is None else code_of(result, PASSING | {FULL})
-        if code == FULL:
+        identity = message["message_id"]
+        forgotten = self._truth.stored.is_forgotten(identity)
+        code = "lost" if result is None else code_of(result, FULL, MISSING, DENIED, USED)
+        if code == DENIED:
+            require(FORBIDDEN in message["content"], "denied without reason", message)
+        if code == USED:
+            require(forgotten, "an id was used before", message, result)
+        if code in (FULL, DENIED, USED):
             self._done()
             return
         if result is None or code is not None:
             self._again(message)
             return
-        again = message["message_id"] in self._truth.accepted
+        again = self._truth.is_accepted(identity) and not forgotten
         require(result["duplicate"] or not again, "accepted twice", message["message_id"])
         self._truth.accept(message["message_id"], message["channel"], result)
         if self._chance.random() < REPEATED:
@@ -92,10 +120,14 @@ class Sender:
 
         def told(result: Result | None) -> None:
             if result is not None:
-                known = code_of(result, PASSING | {"operation_id_conflict", FULL})
+                known = code_of(result, USED, FULL, MISSING)
                 require(known is not None, "an id was used twice", message["message_id"], result)
             self._done()
 
+        kept = self._truth.stored.terms.receipts >= LONG
+        if not kept:  # it may be free again
+            self._done()
+            return
         other = message | {"content": "something else"}
         if self._client.call("send", other, told) is None:
             self._done()

@@ -1,7 +1,7 @@
 """What must be true at every moment, checked at the moment it could become false.
 
-The database is looked at after every transaction, by a reader of its own; what adapters hand off
-is looked at when its last byte is out; answers are looked at when they are read.
+The database is looked at after every transaction (`stored`); what adapters hand off is looked at
+when its last byte is out; answers are looked at when they are read.
 """
 
 from __future__ import annotations
@@ -12,169 +12,113 @@ from typing import Any, Final
 import msgspec
 
 from agentbus import sqlite
+from agentbus.model.ports import Instant
+from agentbus.model.session import EXPIRY_MARKER_HOURS
+from tests.support.simulation.records import Cursor, Handed, Row, Shown, Terms, require
+from tests.support.simulation.stored import Stored
 
-ROWS: Final = """
-    SELECT m.id, c.name, m.seq, m.message_id, m.commit_id, m.envelope, s.native, m.memory_id,
-        m.revision
-    FROM messages m JOIN channels c ON c.id = m.channel_id JOIN sessions s ON s.id = m.session_id
-    WHERE m.id > ? ORDER BY m.id
-"""
-OLDEST: Final = (
-    "SELECT ifnull(min(id), (SELECT last_id FROM meta) + 1) FROM messages WHERE memory_id IS NULL"
-)
-MEMORIES: Final = "SELECT memory_id FROM messages WHERE memory_id IS NOT NULL AND tombstone = 0"
 CURSORS: Final = """
-    SELECT u.id, s.native, c.name, u.position FROM subscriptions u
+    SELECT u.id, s.native, c.name, u.position, u.include_own, u.expires_at FROM subscriptions u
     JOIN sessions s ON s.id = u.session_id JOIN channels c ON c.id = u.channel_id
 """
-
 
 UNDER_WAY: Final = 1.0
 """What the daemon has told is read by then."""
 
-
-class Violation(AssertionError):
-    """A promise of the bus was broken."""
-
-
-class Row(msgspec.Struct):
-    """A message as it is stored; `gone` when it was evicted, or its memory deleted."""
-
-    id: int
-    channel: str
-    seq: int
-    message_id: str
-    commit_id: int
-    envelope: bytes
-    session: str
-    memory_id: str | None
-    revision: int | None
-    gone: bool = False
-
-
-class Memory(msgspec.Struct):
-    """All its revisions; since when it is known to everybody that a revision has been replaced."""
-
-    channel: str
-    revisions: list[Row]
-    deleted: bool = False
-    answered: int = 0
-    """The lowest revision that may still be shown: lower ones were replaced, and that was told."""
-    answered_at: float = 0.0
-
-
-class Cursor(msgspec.Struct):
-    """A subscription: where it began, and where it stands."""
-
-    session: str
-    channel: str
-    start: int
-    position: int
-
-
-class Shown(msgspec.Struct):
-    """What one session was shown of one channel: by any adapter, without a hole, and by the last
-    of its adapters."""
-
-    until: int
-    ahead: dict[int, None]
-    life: int = 0
-    last: int = 0
-    seen: dict[int, None] = {}
-    """By the last of its adapters."""
-
-
-def require(condition: bool, text: str, *facts: object) -> None:
-    """Raises Violation."""
-    if not condition:
-        raise Violation(f"{text}: {', '.join(map(str, facts))}")
+Message = dict[str, Any]
+Result = dict[str, Any]
 
 
 class Truth:
     """What is stored, accepted and shown."""
 
-    def __init__(self, database: str, now: Callable[[], float]) -> None:
-        self.rows: dict[str, Row] = {}
-        """By message id."""
-        self.streams: dict[str, list[Row]] = {}
+    def __init__(self, database: str, terms: Terms, instant: Callable[[], Instant]) -> None:
+        self.stored = Stored(database, terms, instant)
+        self.rows = self.stored.rows
+        self.streams = self.stored.streams
+        self.memories = self.stored.memories
         self.cursors: dict[int, Cursor] = {}
         self.accepted: dict[str, tuple[str, int]] = {}
         self.shown: dict[tuple[str, str], Shown] = {}
-        self.memories: dict[str, Memory] = {}
+        self.changing: dict[tuple[str, str], None] = {}
+        """Sessions and channels whose subscription may be replaced or ended: they have asked."""
+        self.told: dict[tuple[str, str], int] = {}
+        """The positions at which sessions were told that a cursor had expired."""
         self.lost = 0
         """Positions that gaps have told of."""
-        self._database = database
-        self._now = now
-        self._connection: sqlite.Connection | None = None
+        self.expired = self.resets = 0
+        self._instant = instant
         self._tops: dict[str, int] = {}
-        self._last_id = self._last_commit = 0
 
     def connection(self) -> sqlite.Connection:
         """The reader."""
-        if self._connection is None:
-            self._connection = sqlite.open_reader(self._database)
-        return self._connection
+        return self.stored.connection()
 
     def close(self) -> None:
         """No more looks."""
-        if self._connection is not None:
-            self._connection.close()
+        self.stored.close()
 
     # ---- the database
 
     def committed(self) -> None:
         """A transaction was committed."""
-        for columns in self.connection().execute(ROWS, (self._last_id,)).fetchall():
-            self._last_id = columns[0]
-            self._stored(Row(*columns))
-        self._look_for_losses()
+        self.stored.look()
         found = self.connection().execute(CURSORS).fetchall()
-        for id_, session, channel, position in found:
-            self._stands(id_, session, channel, position)
+        for id_, *columns in found:
+            self._stands(id_, Cursor(columns[0], columns[1], columns[2], *columns[2:]))
         for gone in self.cursors.keys() - {id_ for id_, *_ in found}:
-            del self.cursors[gone]
+            self._ended(self.cursors.pop(gone))
 
-    def _look_for_losses(self) -> None:
-        (oldest,) = self.connection().execute(OLDEST).fetchone()
-        for row in self.rows.values():
-            if row.memory_id is None and row.id < oldest:
-                row.gone = True
-        current = {identity for (identity,) in self.connection().execute(MEMORIES).fetchall()}
-        for identity, memory in self.memories.items():
-            if identity not in current and not memory.deleted:
-                memory.deleted = memory.revisions[0].gone = True
+    def wiped(self) -> None:
+        """The data were removed, or are about to be found removed."""
+        if self.stored.wiped():
+            self.resets += 1
+            for known in (self.cursors, self.accepted, self.shown, self.told, self._tops):
+                known.clear()
 
-    def _stored(self, row: Row) -> None:
-        stream = self.streams.setdefault(row.channel, [])
-        if row.revision is None or row.revision == 1:
-            require(row.seq == len(stream) + 1, "a position is missing or taken twice", row)
-            sender = msgspec.json.decode(row.envelope)["sender"]
-            require(sender == row.session, "sent under another name", row)
-            stream.append(row)
-        if row.memory_id is not None:
-            memory = self.memories.setdefault(row.memory_id, Memory(row.channel, []))
-            require(row.revision == len(memory.revisions) + 1, "a revision is missing", row)
-            require(not memory.deleted, "a deleted memory lives again", row)
-            memory.revisions.append(row)
-        require(row.message_id not in self.rows, "an operation has two rows", row)
-        require(row.commit_id >= self._last_commit, "commit numbers go back", row)
-        self._last_commit = row.commit_id
-        self.rows[row.message_id] = row
+    def _milliseconds(self) -> int:
+        return int(self._instant().wall * 1000)
 
-    def _stands(self, id_: int, session: str, channel: str, position: int) -> None:
-        cursor = self.cursors.get(id_)
-        if cursor is None:
-            self.cursors[id_] = Cursor(session, channel, position, position)
-            self.shown[session, channel] = Shown(position, {})
+    def _stands(self, id_: int, now: Cursor) -> None:
+        before = self.cursors.get(id_)
+        if before is None:
+            self.cursors[id_] = now
+            self.shown[now.session, now.channel] = Shown(now.position, bool(now.include_own))
+            self.told.pop((now.session, now.channel), None)
             return
-        if position == cursor.position:
+        alive = max(before.expires_at, now.expires_at) > self._milliseconds()
+        before.expires_at = now.expires_at
+        if now.position == before.position:
             return
-        require(position > cursor.position, "a cursor goes back", cursor, position)
-        until = self.until(session, channel)
-        require(
-            position <= until, "a cursor passes what was not delivered", cursor, position, until
+        require(alive, "an expired cursor moves", before, now.position)
+        require(now.position > before.position, "a cursor goes back", before, now.position)
+        until = self.until(now.session, now.channel)
+        passes = "a cursor passes what was not delivered"
+        require(now.position <= until, passes, before, now.position, until)
+        before.position = now.position
+
+    def _ended(self, cursor: Cursor) -> None:
+        whose = (cursor.session, cursor.channel)
+        forgotten = cursor.expires_at + EXPIRY_MARKER_HOURS * self.stored.terms.hour
+        known = self.told.pop(whose, None) == cursor.position or whose in self.changing
+        old = forgotten <= self._milliseconds()
+        require(known or old, "a cursor was ended, and nobody was told", cursor)
+
+    def is_expired(self, cursor: Cursor) -> bool:
+        """By the present time."""
+        return cursor.expires_at <= self._milliseconds()
+
+    def follows(self, session: str, channel: str) -> bool:
+        """Whether a session has a cursor there that has not expired."""
+        return any(
+            (each.session, each.channel) == (session, channel) and not self.is_expired(each)
+            for each in self.cursors.values()
         )
-        cursor.position = position
+
+    def left(self, session: str, channel: str) -> None:
+        """It was answered that a session has no subscription there any more."""
+        if not self.follows(session, channel):
+            self.shown.pop((session, channel), None)
 
     def until(self, session: str, channel: str) -> int:
         """How far a session was shown everything, its own messages left out."""
@@ -183,17 +127,19 @@ class Truth:
             seq = shown.until + 1
             row = stream[seq - 1]
             deleted = row.gone and row.memory_id is not None
-            if seq not in shown.ahead and row.session != session and not deleted:
+            if seq not in shown.ahead and not _is_own(session, shown, row) and not deleted:
                 break
             shown.ahead.pop(seq, None)
             shown.until = seq
         return shown.until
 
-    # ---- what clients see
+    # ---- what clients are answered
 
-    def accept(self, message_id: str, channel: str, result: dict[str, Any]) -> None:
+    def accept(self, message_id: str, channel: str, result: Result) -> None:
         """A send was answered."""
         row = self.rows.get(message_id)
+        if row is None and message_id in self.stored.past.values():
+            return  # by the bus before the reset
         require(row is not None, "accepted, but not stored", message_id, result)
         assert row is not None
         told = (channel, result["seq"])
@@ -201,22 +147,34 @@ class Truth:
         self.accepted[message_id] = told
         self._tops[channel] = max(self._tops.get(channel, 0), row.seq)
 
+    def is_accepted(self, message_id: str) -> bool:
+        """Whether its sender knows of the last row of that id."""
+        row = self.rows.get(message_id)
+        return row is not None and self.accepted.get(message_id) == (row.channel, row.seq)
+
     def tops(self) -> dict[str, int]:
         """The newest position by channel that somebody knows to be accepted."""
         return dict(self._tops)
 
-    def nothing(self, session: str, result: dict[str, Any], accepted: dict[str, int]) -> None:
+    def nothing(self, session: str, result: Result, accepted: dict[str, int]) -> None:
         """A recv was answered, to which all this had been accepted before it was called."""
-        if any(result[each] for each in ("messages", "gaps", "notices", "more")):
+        told = ("messages", "gaps", "expired", "notices", "more")
+        if any(result[each] for each in told):
             return
         for channel, seq in accepted.items():
+            if not self.follows(session, channel):
+                continue
+            shown = self.shown[session, channel]
             ahead = self.streams[channel][self.until(session, channel) : seq]
-            wrong = [row.seq for row in ahead if row.session != session and not row.gone]
+            ahead = [row for row in ahead if not _is_own(session, shown, row) and not row.gone]
+            wrong = [row.seq for row in ahead]
             require(not wrong, "a recv found nothing, wrongly", session, channel, wrong)
 
     def changed(self, memory_id: str, revision: int | None, now: float) -> None:
         """It was answered that a memory has this revision now, or was deleted."""
-        memory = self.memories[memory_id]
+        memory = self.memories.get(memory_id)
+        if memory is None:
+            return  # of a bus before
         last = memory.revisions[-1].revision
         assert last is not None
         require(revision is None or revision <= last, "changed, but not stored", memory_id)
@@ -225,67 +183,100 @@ class Truth:
         if lowest > memory.answered:
             memory.answered, memory.answered_at = lowest, now
 
-    def obsolete(self, message: dict[str, Any]) -> float | None:
+    def obsolete(self, message: Message) -> float | None:
         """Since when everybody may know that this has been replaced."""
         memory = self.memories.get(message.get("memory_id", ""))
         if memory is None or message["revision"] >= memory.answered:
             return None
         return memory.answered_at
 
-    def look_back(self, arguments: dict[str, Any], result: dict[str, Any], began: float) -> None:
-        """A history was answered, that was asked for at a time."""
-        stream = self.streams.get(arguments["channel"], [])
-        seqs = [message["seq"] for message in result["messages"]]
-        require(len(seqs) <= arguments["limit"], "too long a history", arguments, seqs)
-        first = seqs[0] if seqs else 1
-        missing = set(range(first, seqs[-1] + 1 if seqs else first)) - set(seqs)
-        holes = [seq for seq in sorted(missing) if not stream[seq - 1].gone]
-        require(seqs == sorted(set(seqs)) and not holes, "a history with holes", seqs, holes)
-        after, before = arguments.get("after", 0), arguments.get("before", len(stream) + 1)
-        require(all(after < seq < before for seq in seqs), "out of bounds", arguments, seqs)
-        for message in result["messages"]:
-            self._require_stored(message)
-            since = self.obsolete(message)
-            require(since is None or since >= began, "an obsolete history", message, since, began)
+    def is_current(self, row: Row) -> bool:
+        """Whether searches have to find it."""
+        if row.memory_id is None:
+            return not row.gone
+        memory = self.memories.get(row.memory_id)
+        return memory is not None and not memory.deleted and memory.revisions[-1] is row
 
-    def _require_stored(self, message: dict[str, Any]) -> Row:
+    def is_of_the_past(self, began: float) -> bool:
+        """Whether what was asked at a time may have been answered by a bus before a reset."""
+        return self.stored.reset_at is not None and began <= self.stored.reset_at
+
+    def found(self, message: Message, began: float) -> Row | None:
+        """A message was read back that was asked for at a time: it is stored so, and current. None:
+        it is of a bus before."""
+        if self.is_of_the_past(began) and self.stored.is_past(message):
+            return None
+        row = self.require_stored(message)
+        since = self.obsolete(message)
+        require(since is None or since >= began, "obsolete, and read", message, since, began)
+        return row
+
+    def require_stored(self, message: Message) -> Row:
+        """The row of a message that was shown."""
         stream = self.streams.get(message["channel"], [])
         require(message["seq"] <= len(stream), "shown, but not stored", message)
-        row: Row = stream[message["seq"] - 1]
+        row = stream[message["seq"] - 1]
         if row.memory_id is not None:
-            require(message["memory_id"] == row.memory_id, "another memory", row, message)
+            require(message.get("memory_id") == row.memory_id, "another memory", row, message)
             row = self.memories[row.memory_id].revisions[message["revision"] - 1]
         require(message == msgspec.json.decode(row.envelope), "shown otherwise", row, message)
         return row
 
-    def show(self, session: str, life: int, result: dict[str, Any], since: float) -> None:
-        """A recv result was handed off by the session's so manyeth adapter, which has attended to
-        its connection since then."""
+    # ---- what clients are shown
+
+    def show(self, handed: Handed, result: Result) -> None:
+        """A recv result was handed off."""
         if "error" in result:
             return
-        gaps = list(result["gaps"])
-        for message in result["messages"]:
+        messages, gaps = result["messages"], list(result["gaps"])
+        if self.is_of_the_past(handed.connected) or handed.connected == float("inf"):
+            messages = [each for each in messages if not self.stored.is_past(each)]
+            gaps = [gap for gap in gaps if self._is_possible(gap)]
+        for message in messages:
             before = [gap for gap in gaps if gap["channel"] == message["channel"]]
             for gap in before:
                 if gap["resumed_at_seq"] <= message["seq"]:
                     gaps.remove(gap)
-                    self._skip(session, life, gap)
-            self._show(session, life, message)
+                    self._skip(handed, gap)
+            self._show(handed, message)
             told = self.obsolete(message)
-            late = told is not None and since < told < self._now() - UNDER_WAY
-            require(not late, "obsolete, and shown", session, message, told)
+            now = self._instant().monotonic
+            late = told is not None and handed.attentive < told < now - UNDER_WAY
+            require(not late, "obsolete, and shown", handed.session, message, told)
         for gap in gaps:
-            self._skip(session, life, gap)
+            self._skip(handed, gap)
+        for farewell in result["expired"]:
+            self._farewell(handed, farewell)
 
-    def _skip(self, session: str, life: int, gap: dict[str, Any]) -> None:
+    def _is_possible(self, gap: Message) -> bool:
+        """Whether it can be of this bus, and not of one before."""
+        stream = self.streams.get(gap["channel"], [])
+        within = stream[gap["after_seq"] : gap["resumed_at_seq"] - 1]
+        whole = len(within) == gap["resumed_at_seq"] - 1 - gap["after_seq"]
+        return whole and all(row.gone for row in within)
+
+    def _farewell(self, handed: Handed, farewell: Message) -> None:
+        whose = (handed.session, farewell["channel"])
+        self.expired += 1
+        self.told[whose] = farewell["position"]
+        for cursor in self.cursors.values():
+            if (cursor.session, cursor.channel) == whose and whose not in self.changing:
+                if self.is_of_the_past(handed.connected):
+                    continue
+                place = farewell["position"]
+                fits = place == cursor.position and self.is_expired(cursor)
+                require(fits, "told that it expired, wrongly", cursor, place)
+
+    def _skip(self, handed: Handed, gap: Message) -> None:
         """A gap is exact: what it leaves out is gone, and counted."""
-        channel, after, resumed = gap["channel"], gap["after_seq"], gap["resumed_at_seq"]
-        shown, stream = self._begin(session, life, channel), self.streams[channel]
+        session, channel = handed.session, gap["channel"]
+        after, resumed = gap["after_seq"], gap["resumed_at_seq"]
+        shown, stream = self._begin(handed, channel), self.streams.get(channel, [])
         until = self.until(session, channel)
-        passed = [each.seq for each in stream[until:after] if each.session != session]
+        passed = [row.seq for row in stream[until:after] if _is_due(session, shown, row)]
         require(not passed, "passed over before a gap", session, passed, gap)
         require(after >= shown.last, "a gap told twice", session, shown.last, gap)
-        within = [row for row in stream[after : resumed - 1] if row.session != session]
+        within = [row for row in stream[after : resumed - 1] if not _is_own(session, shown, row)]
         present = [row.seq for row in within if not row.gone]
         require(not present, "a gap, but it is there", session, present, gap)
         unseen = [row.seq for row in within if row.seq not in shown.seen]
@@ -296,40 +287,52 @@ class Truth:
             if row.seq > until:
                 shown.ahead[row.seq] = None
 
-    def _begin(self, session: str, life: int, channel: str) -> Shown:
-        shown = self.shown.get((session, channel))
-        require(shown is not None, "shown, but not subscribed to", session, channel)
+    def _begin(self, handed: Handed, channel: str) -> Shown:
+        shown = self.shown.get((handed.session, channel))
+        require(shown is not None, "shown, but not subscribed to", handed.session, channel)
         assert shown is not None
-        if shown.life != life:
-            shown.life, shown.last, shown.seen = life, 0, {}
+        if shown.life != handed.life:
+            shown.life, shown.last, shown.seen = handed.life, 0, {}
         return shown
 
-    def _show(self, session: str, life: int, message: dict[str, Any]) -> None:
-        channel, seq = message["channel"], message["seq"]
-        shown, stream = self._begin(session, life, channel), self.streams.get(channel, [])
-        self._require_stored(message)
+    def _show(self, handed: Handed, message: Message) -> None:
+        session, channel, seq = handed.session, message["channel"], message["seq"]
+        shown, stream = self._begin(handed, channel), self.streams.get(channel, [])
+        self.require_stored(message)
         row = stream[seq - 1]
-        require(row.session != session, "shown to whoever sent it", row)
+        require(not _is_own(session, shown, row), "shown to whoever sent it", row)
         require(seq > shown.last, "shown twice, or out of order", session, shown.last, row)
         until = self.until(session, channel)
-        passed = [
-            each.seq
-            for each in stream[until : seq - 1]
-            if each.session != session and not (each.gone and each.memory_id is not None)
-        ]
+        rows = stream[until : seq - 1]
+        passed = [each.seq for each in rows if _is_due(session, shown, each)]
         require(not passed, "passed over", session, passed, row)
         shown.last = seq
         shown.seen[seq] = None
         if seq > until:
             shown.ahead[seq] = None
 
-    def missing(self) -> list[tuple[str, str, int]]:
+    def missing(self, *, expired: bool = True) -> list[tuple[str, str, int]]:
         """Whoever is still to be shown something, or to have it reported: session, channel, and
-        how far the cursor is, own messages left out."""
+        how far the cursor is, own messages left out; or (`expired`) to be told that it expired."""
         found = []
         for cursor in self.cursors.values():
-            stream = self.streams.get(cursor.channel, [])
-            ahead = stream[cursor.position :]
-            if any(row.session != cursor.session and not row.gone for row in ahead):
-                found.append((cursor.session, cursor.channel, cursor.position))
+            whose = (cursor.session, cursor.channel)
+            if self.is_expired(cursor):
+                if expired:
+                    found.append((*whose, cursor.position))
+                continue
+            ahead = self.streams.get(cursor.channel, [])[cursor.position :]
+            shown = self.shown[whose]
+            if any(not _is_own(cursor.session, shown, row) and not row.gone for row in ahead):
+                found.append((*whose, cursor.position))
         return found
+
+
+def _is_own(session: str, shown: Shown, row: Row) -> bool:
+    """Whether a message is not for a session because it is its own."""
+    return row.session == session and not shown.include_own
+
+
+def _is_due(session: str, shown: Shown, row: Row) -> bool:
+    """Whether a message is to be shown, or told of as lost."""
+    return not _is_own(session, shown, row) and not (row.gone and row.memory_id is not None)

@@ -1,18 +1,16 @@
-"""What all agents do: join the channels, and know which errors another try mends."""
+"""What all agents know: the channels, how fast things go, and which errors another try mends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from random import Random
 from typing import Final
 
-from tests.support.simulation.clients import Client, Result
-from tests.support.simulation.scheduler import Scheduler
-from tests.support.simulation.truth import require
+from tests.support.simulation.clients import Result
+from tests.support.simulation.records import require
 
 CHANNELS: Final = ("general", "side/1", "memory")
-"""The last is for memories; every bus has it."""
+"""The first and the last every bus has; the last is for memories."""
 
+SIDE: Final = CHANNELS[1]
 MEMORIES: Final = CHANNELS[-1]
 
 PACES: Final = (0.1, 0.3, 1.0)
@@ -24,48 +22,34 @@ PASSING: Final = frozenset(
         "storage_error",
         "recovering",
         "unavailable",
+        "inspection_unavailable",
         "stale_attachment",
         "session_already_connected",
     }
 )
 """Errors that faults around us explain, and that another try mends."""
 
-
 FULL: Final = "capacity_exhausted"
 """Not mended by another try: memories and receipts take it all."""
+
+MISSING: Final = "not_found"
+DENIED: Final = "inspection_rejected"
+USED: Final = "operation_id_conflict"
 
 GIVEN_UP: Final = "keeps dying"
 """What whoever had started the daemon is told, with `internal`, when faults come too fast."""
 
 
-def code_of(result: Result, allowed: frozenset[str] = PASSING) -> str | None:
+def code_of(result: Result, *more: str) -> str | None:
     """The error's code; None where it worked. Raises Violation at one that nothing explains."""
     if "error" not in result:
         return None
     error = result["error"]
-    require(error["code"] in allowed or GIVEN_UP in error["message"], "refused", result)
+    explained = error["code"] in PASSING or error["code"] in more or GIVEN_UP in error["message"]
+    require(explained, "refused", result)
     return str(error["code"])
 
 
-def prepare(client: Client, scheduler: Scheduler, done: Callable[[], None]) -> None:
-    """Creates the channels and subscribes to them, however many tries it takes."""
-    steps = [
-        ("create_channel", {"name": CHANNELS[1]}),
-        *(("subscribe", {"channel": channel}) for channel in CHANNELS),
-    ]
-    chance: Random = scheduler.chance(f"prepare {client.name}")
-
-    def go() -> None:
-        if not steps:
-            done()
-        elif client.call(*steps[0], told) is None:
-            scheduler.after(0.1, go)
-
-    def told(result: Result | None) -> None:
-        if result is not None and code_of(result) is None:
-            del steps[0]
-            go()
-        else:
-            scheduler.after(chance.uniform(0.05, 0.5), go)
-
-    go()
+def word(name: str, kind: str, count: int) -> str:
+    """One that no other message has."""
+    return f"{name.replace('-', '')}{kind}{count}"

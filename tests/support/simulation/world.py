@@ -13,13 +13,14 @@ from types import TracebackType
 from typing import Final
 
 from agentbus.config import Settings
-from tests.support.simulation import checks
+from tests.support.simulation import checks, knobs
 from tests.support.simulation.agents import Agent
 from tests.support.simulation.disk import Disk
 from tests.support.simulation.faults import Faults
 from tests.support.simulation.machine import Machine
+from tests.support.simulation.records import require
 from tests.support.simulation.scheduler import Scheduler
-from tests.support.simulation.truth import Truth, require
+from tests.support.simulation.truth import Truth
 
 PATIENCE: Final = 150.0
 """Virtual seconds after the last fault within which everything must have been received."""
@@ -37,9 +38,12 @@ class World:
     def __init__(self, seed: int, agents: int = 3, settings: Settings | None = None) -> None:
         self.disk = Disk()
         self.scheduler = Scheduler(seed, self.disk.directory.encode())
-        self.truth = Truth(self.disk.database, lambda: self.scheduler.now)
         settings = settings or Settings(data_directory="/sim", send_messages_per_second=10_000)
-        self.machine = Machine(self.scheduler, self.disk, settings, self.truth.committed)
+        terms = knobs.terms(settings)
+        self.truth = Truth(self.disk.database, terms, self.scheduler.instant)
+        self.machine = Machine(
+            self.scheduler, self.disk, settings, self.truth.committed, self.truth.wiped
+        )
         self.faults = Faults(self)
         self.agents: list[Agent] = []
         for _ in range(agents):

@@ -47,13 +47,15 @@ class Writer:
     def start(self) -> None:
         """Opens the database."""
         now = self._child.scheduler.instant()
-        self._store = open_store(self._disk.database, self._settings, self._tokens, now)
-        self._disk.opened(self._store)
-        self._core = Core(self._store, self._settings, self._tokens, self._fault)
+        with self._disk.used():
+            self._store = open_store(self._disk.database, self._settings, self._tokens, now)
+            self._disk.opened(self._store)
+            self._core = Core(self._store, self._settings, self._tokens, self._fault)
         self._child.ready()
 
     def _fault(self, _point: str) -> None:
-        self._committed()  # before anything of it may be evicted again
+        with self._disk.looked_at():
+            self._committed()  # before anything of it may be evicted again
         if self.dies_after_commit:
             raise Killed
 
@@ -61,7 +63,8 @@ class Writer:
         """And looks at what it has made durable, even when it has died of that."""
         assert self._core is not None
         try:
-            return list(self._core.handle(event, self._child.scheduler.instant()))
+            with self._disk.used():
+                return list(self._core.handle(event, self._child.scheduler.instant()))
         finally:
             changes = self._disk.changes()
             if changes != self._changes:
