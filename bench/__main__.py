@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import accept, index, start
+from bench import accept, index, recover, start
 from bench.bus import Bus
 from bench.figures import Figure
 from bench.machine import facts
@@ -27,6 +27,8 @@ MEASUREMENTS: dict[str, Callable[[Plan], list[Figure]]] = {
     "adapter": start.warm,
     "cold": start.cold,
     "index": index.index,
+    "recover": recover.recover,
+    "restart": recover.restart,
 }
 
 

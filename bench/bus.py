@@ -52,8 +52,14 @@ class Bus:
     def __init__(self, base: str, settings: Mapping[str, Any]) -> None:
         self.place = Place(base, settings)
         self._process: subprocess.Popen[bytes] | None = None
+        self._keep = False
+
+    def keep(self) -> None:
+        """Leaves all files where they are this time, so that it can be entered again."""
+        self._keep = True
 
     def __enter__(self) -> Bus:
+        self._keep = False
         reader, writer = os.pipe()
         command = [sys.executable, "-m", "agentbus", "daemon", "--foreground"]
         command += ["--config", self.place.config_path, "--report-fd", str(writer)]
@@ -86,7 +92,8 @@ class Bus:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-        self.place.remove()
+        if not self._keep:
+            self.place.remove()
 
     def status(self) -> dict[str, Any]:
         """The document of `agentbus status --json`."""

@@ -33,6 +33,8 @@ class Spec(msgspec.Struct, frozen=True):
     warm_up: float
     seconds: float
     latencies: bool = False
+    messages: int = 0
+    """Ends sooner when so many were accepted; 0: no such end."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -215,7 +217,7 @@ class Load:
         now = time.perf_counter()
         beat = tick = now
         shown = self.accepted
-        while now < deadline:
+        while now < deadline and not self._is_enough():
             self._turn(min(1.0, deadline - now), sending=True)
             now = time.perf_counter()
             if now - beat > HEARTBEAT_SECONDS:
@@ -226,6 +228,9 @@ class Load:
                 rate = (self.accepted - shown) / (now - tick)
                 print(f"{rate:.0f}", flush=True)
                 tick, shown = now, self.accepted
+
+    def _is_enough(self) -> bool:
+        return 0 < self.spec.messages <= self.accepted
 
     def _turn(self, timeout: float, *, sending: bool) -> None:
         for key, _ in self.selector.select(timeout):

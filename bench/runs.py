@@ -25,11 +25,17 @@ class Plan(msgspec.Struct, frozen=True):
     repeats: int
     starts: int
     say: Callable[[str], None]
+    retained: int = 100_000
+    """Messages that the bus holds while its processes are killed."""
+    restarted: int = 500_000
+    """Messages that it holds while it is started again."""
 
 
 def quick(base: str, say: Callable[[str], None]) -> Plan:
     """Rough, in about a minute."""
-    return Plan(base, 5.0, 2.0, 1.0, repeats=2, starts=7, say=say)
+    return Plan(
+        base, 5.0, 2.0, 1.0, repeats=2, starts=7, say=say, retained=20_000, restarted=50_000
+    )
 
 
 def full(base: str, say: Callable[[str], None]) -> Plan:

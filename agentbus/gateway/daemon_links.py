@@ -77,6 +77,7 @@ class DaemonLinks:
         elif link == GATEWAY_INDEXER:
             self._parts.searching.closed()
             return
+        self._parts.status.closed(link)
         self._parts.admission.drop_all()
 
     def _received(self, message: Any) -> None:

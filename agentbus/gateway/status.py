@@ -51,6 +51,8 @@ class _Gathering:
     def __init__(self, call: Call) -> None:
         self.calls = [call]
         self.missing: set[int] = set()
+        self.asked: dict[str, int] = {}
+        """The `ref` that went over a link."""
         self.writer: WriterStatus | None = None
         self.redis: RedisStatus | None = None
         self.measured: Measured | None = None
@@ -103,9 +105,9 @@ class StatusDesk:
             return
         self._now = gathering = _Gathering(call)
         if self._condition.writer:
-            self._ask(GATEWAY_WRITER, StatusAsk(self._expect(gathering)))
+            self._ask(gathering, GATEWAY_WRITER, StatusAsk)
         if self.projector:
-            self._ask(PROJECTOR_GATEWAY, RedisStatusAsk(self._expect(gathering)))
+            self._ask(gathering, PROJECTOR_GATEWAY, RedisStatusAsk)
         pids = [process.pid for process in self.processes]
         self._out.effects.append(Measure(self._expect(gathering), pids))
         self._alarms.set(LATE, self._alarms.now + PATIENCE_SECONDS)
@@ -115,8 +117,11 @@ class StatusDesk:
         gathering.missing.add(ref)
         return ref
 
-    def _ask(self, link: str, message: StatusAsk | RedisStatusAsk) -> None:
-        self._out.send(link, message)
+    def _ask(
+        self, gathering: _Gathering, link: str, question: type[StatusAsk | RedisStatusAsk]
+    ) -> None:
+        gathering.asked[link] = ref = self._expect(gathering)
+        self._out.send(link, question(ref))
 
     # ---- answers
 
@@ -142,6 +147,11 @@ class StatusDesk:
         """Somebody would not say."""
         if self._now is not None and ref in self._now.missing:
             self._came(self._now, ref)
+
+    def closed(self, link: str) -> None:
+        """Whoever was asked over this link will not answer."""
+        if self._now is not None:
+            self.refused(self._now.asked.get(link, 0))
 
     def _came(self, gathering: _Gathering, ref: int) -> None:
         gathering.missing.discard(ref)

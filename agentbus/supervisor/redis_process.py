@@ -19,7 +19,7 @@ from typing import Final, NoReturn
 from agentbus.model.ports import Tokens
 from agentbus.runtime import logs, platform
 from agentbus.runtime.owners import Owner, read
-from agentbus.runtime.paths import Paths, prepare_runtime
+from agentbus.runtime.paths import Paths, prepare
 from agentbus.supervisor import locks
 from agentbus.supervisor.redis_discovery import Server
 
@@ -49,7 +49,7 @@ class RedisProcess:
     def start(self, *, keep_snapshot: bool) -> tuple[int, str]:
         """The pid and the socket of a new server. Raises Held, OSError, or the AgentbusError that
         the directory or the lock met."""
-        prepare_runtime(self._paths)
+        prepare(self._paths)  # somebody may have removed a directory meanwhile
         lock = locks.take(self._paths.redis_lock)
         if lock is None:
             raise Held(self._end_orphan())

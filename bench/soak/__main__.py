@@ -11,13 +11,12 @@ import sys
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Any, Final
 
+from bench.redis import Redis, socket_of
 from bench.soak import audit
 from bench.soak.disturb import Disturber
 from bench.soak.members import Books, Session
-from bench.soak.redis import Redis
 from bench.soak.watch import Growth, Watch
 from tests.support.daemon import Daemon
 
@@ -92,7 +91,7 @@ class Soak:
             say(f"warnings: {status['warnings']}")
         stored = audit.read_database(self.bus.paths.database)
         yield from audit.database(stored, self.books)
-        server = Redis(self._socket_of_redis())
+        server = Redis(socket_of(self.bus.paths))
         yield from audit.redis(stored, server)
         server.close()
         yield from audit.index(stored, self.bus.paths.index)
@@ -148,10 +147,6 @@ class Soak:
             f"killed {kills:3}  memory {memory >> 20:4} MiB",
             over=True,
         )
-
-    def _socket_of_redis(self) -> str:
-        sockets = Path(self.bus.paths.redis_directory).glob("*.sock")
-        return str(max(sockets, key=lambda found: found.stat().st_mtime))
 
 
 def _is_quiet(status: dict[str, Any]) -> bool:

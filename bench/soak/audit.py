@@ -15,12 +15,13 @@ import hiredis
 import msgspec
 
 from agentbus.mirror import keys
+from agentbus.model.ids import ChannelId
 from agentbus.search.document import document
 from agentbus.search.fts5.read import IndexReader, Range
 from agentbus.search.request import build
 from agentbus.wire.links import RowInserted, SearchFilter
+from bench.redis import Redis
 from bench.soak.members import MEMORIES, ORDINARY, Books, Session
-from bench.soak.redis import Redis
 
 LIVE: Final = """
     SELECT c.name, m.channel_id, m.seq, m.session_id, m.envelope, m.memory_id, m.revision, m.id
@@ -32,7 +33,7 @@ COUNTS: Final = "SELECT messages, memories, evicted, logical_bytes, live_bytes F
 class Stored(msgspec.Struct):
     """What the database holds: its live rows by channel, in the order of acceptance."""
 
-    channels: dict[str, int]
+    channels: dict[str, ChannelId]
     rows: dict[str, list[RowInserted]]
     counts: tuple[int, int, int, int, int]
 
@@ -90,7 +91,7 @@ def _ordinary(
     for row in rows:
         message = msgspec.json.decode(row.envelope)
         key = places.get(row.seq)
-        if message["message_id"] != key or message["content"] != content[key]:
+        if key is None or (message["message_id"], message["content"]) != (key, content[key]):
             yield f"{channel}: position {row.seq} is not what was accepted there"
 
 

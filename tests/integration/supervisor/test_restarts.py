@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import signal
 import socket
 
@@ -90,6 +91,14 @@ def test_a_killed_redis_comes_back_at_another_socket(bus, daemon):
     second = bus.event("RedisUp", "left")["text"]
     assert second != first
     assert not os.path.exists(first)
+
+
+def test_a_redis_whose_directories_were_removed_gets_others(bus, daemon):
+    path = bus.event("RedisUp", "left")["text"]
+    for directory in (bus.data / "redis", os.path.dirname(path)):
+        shutil.rmtree(directory)
+    daemon.children()["redis"].kill()
+    assert answers(bus.event("RedisUp", "left")["text"])
 
 
 def test_a_snapshot_being_written_does_not_hold_up_the_next_redis(bus, daemon):

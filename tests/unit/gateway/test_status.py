@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from agentbus import __version__
 from agentbus.gateway.events import Measured, Usage
 from agentbus.gateway.status import PATIENCE_SECONDS
@@ -165,6 +167,21 @@ def test_those_who_do_not_answer_are_waited_for_only_so_long() -> None:
     assert rig.result(connection, request)["status"]["sqlite"]["path"] is None
     rig.outcomes(writer_status(rig.frame(StatusAsk).ref))
     assert rig.inbox[connection] == []
+
+
+@pytest.mark.parametrize("link", [GATEWAY_WRITER, PROJECTOR_GATEWAY])
+def test_those_who_died_before_they_answered_are_not_waited_for(link: str) -> None:
+    rig = Rig()
+    connection = rig.connect()
+    request = rig.ask(connection, "status")
+    rig.event(Measured(rig.measures.pop().ref, {}))
+    rig.event(Closed(link))
+    assert rig.reply(connection, request) is None
+    if link == GATEWAY_WRITER:
+        rig.event(Received(PROJECTOR_GATEWAY, redis_status(rig.asked.pop().ref)))
+    else:
+        rig.outcomes(writer_status(rig.frame(StatusAsk).ref))
+    assert rig.result(connection, request)["status"]["state"] == "recovering"
 
 
 def test_a_writer_that_refuses_is_done_without() -> None:
