@@ -31,6 +31,12 @@ class Params(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """What all params and results are."""
 
 
+class AttachmentParams(Params, frozen=True):
+    """Of whatever is asked in the name of an attachment; all that `release` and `renew` need."""
+
+    attachment: str
+
+
 # ---- envelope ------------------------------------------------------------------------------------
 
 
@@ -120,12 +126,6 @@ class RegisterResult(Params, frozen=True):
     instance: str = ""
 
 
-class AttachmentParams(Params, frozen=True):
-    """Params of `release` and `renew`."""
-
-    attachment: str
-
-
 class HeartbeatParams(Params, frozen=True):
     """Every 10 s, for all attachments of the connection; without one for 30 s they end."""
 
@@ -160,10 +160,9 @@ class RenewResult(Params, frozen=True):
 # ---- channels ------------------------------------------------------------------------------------
 
 
-class ChannelCreateParams(Params, frozen=True):
+class ChannelCreateParams(AttachmentParams, frozen=True):
     """Creating again with the same kind succeeds."""
 
-    attachment: str
     name: str
     kind: Kind = "ordinary"
 
@@ -176,10 +175,9 @@ class ChannelCreateResult(Params, frozen=True):
     created: bool
 
 
-class ChannelListParams(Params, frozen=True):
+class ChannelListParams(AttachmentParams, frozen=True):
     """`limit` 1 to 1000; `cursor` as an earlier page gave it. Channels come by name."""
 
-    attachment: str
     limit: int = 100
     cursor: str | None = None
 
@@ -202,10 +200,9 @@ class ChannelListResult(Params, frozen=True):
     next_cursor: str | None = None
 
 
-class SubscribeParams(Params, frozen=True):
+class SubscribeParams(AttachmentParams, frozen=True):
     """`include_own` None keeps what it is, False at first."""
 
-    attachment: str
     channel: str
     include_own: bool | None = None
 
@@ -222,10 +219,9 @@ class SubscribeResult(Params, frozen=True):
     expired_from: int | None = None
 
 
-class UnsubscribeParams(Params, frozen=True):
+class UnsubscribeParams(AttachmentParams, frozen=True):
     """Discards the cursor."""
 
-    attachment: str
     channel: str
 
 
@@ -239,10 +235,9 @@ class UnsubscribeResult(Params, frozen=True):
 # ---- messages ------------------------------------------------------------------------------------
 
 
-class SendParams(Params, frozen=True):
+class SendParams(AttachmentParams, frozen=True):
     """`message_id` is the operation id: fixed before the first try, reused on every retry."""
 
-    attachment: str
     channel: str
     message_id: str
     content: str
@@ -263,12 +258,11 @@ class SendResult(Params, frozen=True):
     revision: int | None = None
 
 
-class HistoryParams(Params, frozen=True):
+class HistoryParams(AttachmentParams, frozen=True):
     """Messages with `after` < seq < `before`. With `after` alone the oldest of them first come,
     else the newest; always returned in stream order. `limit` 1 to 1000; `max_bytes` bounds the
     envelopes' sum, at least one message comes (up to 4 MiB)."""
 
-    attachment: str
     channel: str
     before: int | None = None
     after: int | None = None
@@ -283,20 +277,18 @@ class HistoryResult(Params, frozen=True):
     more: bool
 
 
-class DeliveredParams(Params, frozen=True):
+class DeliveredParams(AttachmentParams, frozen=True):
     """[subscription, position] pairs handed off under `epoch`. Answered after the commit; refused
     with `stale_attachment` when the attachment or epoch is over (report again under the new one).
     """
 
-    attachment: str
     epoch: str
     positions: list[tuple[int, int]]
 
 
-class MemoryParams(Params, frozen=True):
-    """Params of `memory.get`."""
+class MemoryParams(AttachmentParams, frozen=True):
+    """Names a memory; all that `memory.get` needs."""
 
-    attachment: str
     memory_id: str
 
 
@@ -306,11 +298,9 @@ class MemoryResult(Params, frozen=True):
     message: msgspec.Raw
 
 
-class MemoryEditParams(Params, frozen=True):
+class MemoryEditParams(MemoryParams, frozen=True):
     """Absent `type`, `metadata`, `references` stay as they are; empty ones are cleared."""
 
-    attachment: str
-    memory_id: str
     operation_id: str
     content: str
     type: str | None = None
@@ -327,11 +317,9 @@ class MemoryEditResult(Params, frozen=True):
     duplicate: bool
 
 
-class MemoryDeleteParams(Params, frozen=True):
+class MemoryDeleteParams(MemoryParams, frozen=True):
     """Deletes the current revision; it is not served again."""
 
-    attachment: str
-    memory_id: str
     operation_id: str
 
 
@@ -343,10 +331,9 @@ class MemoryDeleteResult(Params, frozen=True):
     duplicate: bool
 
 
-class MemoryListParams(Params, frozen=True):
+class MemoryListParams(AttachmentParams, frozen=True):
     """Current revisions of a memory channel in the order of creation. `limit` 1 to 1000."""
 
-    attachment: str
     channel: str
     limit: int = 100
     cursor: str | None = None
@@ -360,10 +347,9 @@ class MemoryListResult(Params, frozen=True):
     next_cursor: str | None = None
 
 
-class SearchParams(Params, frozen=True):
+class SearchParams(AttachmentParams, frozen=True):
     """`query` empty: the filters alone. Never a syntax error; more than 4 KiB is refused."""
 
-    attachment: str
     query: str = ""
     channels: list[str] | None = None
     sender: str | None = None
@@ -392,10 +378,9 @@ class SearchResult(Params, frozen=True):
     next_cursor: str | None = None
 
 
-class ReadParams(Params, frozen=True):
+class ReadParams(AttachmentParams, frozen=True):
     """A message by id (a memory's id or any of its revisions' ids: the current revision)."""
 
-    attachment: str
     message_id: str
 
 
@@ -428,10 +413,9 @@ class InboxResult(Params, frozen=True):
     channels: list[InboxEntry]
 
 
-class DiscoverParams(Params, frozen=True):
+class DiscoverParams(AttachmentParams, frozen=True):
     """`agent` absent: everybody."""
 
-    attachment: str
     agent: str | None = None
 
 
@@ -563,25 +547,25 @@ class NoticeNote(Params, frozen=True):
     text: str | None = None
 
 
-class ReviseNote(Params, frozen=True):
-    """What you hold of this memory is obsolete: hand off `message` in its place. Never dropped."""
+class ObsoleteNote(Params, frozen=True):
+    """What you hold of this memory is obsolete. Never dropped."""
 
     attachment: str
     epoch: str
     subscription: int
     seq: int
     memory_id: str
+
+
+class ReviseNote(ObsoleteNote, frozen=True):
+    """What you hold of this memory is obsolete: hand off `message` in its place. Never dropped."""
+
     message: msgspec.Raw
 
 
-class RevokeNote(Params, frozen=True):
-    """What you hold of this memory was deleted: pass over it (its position still counts)."""
-
-    attachment: str
-    epoch: str
-    subscription: int
-    seq: int
-    memory_id: str
+class RevokeNote(ObsoleteNote, frozen=True):
+    """What you hold of this memory was deleted: pass over it (its position still counts). Never
+    dropped."""
 
 
 class InboxNote(Params, frozen=True):
