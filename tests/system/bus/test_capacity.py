@@ -91,6 +91,7 @@ def test_cleanup_keeps_the_bus_sending_and_gaps_add_up_to_what_was_evicted():
         bus.wait_until(lambda status: status["state"] == "ready")
         with bus.peer() as one, bus.peer() as two, bus.peer() as three:
             sender = one.attach("sender")
+            two.attach("away").call("release")
             late = Account(two.attach("late"), "general")
             other = Account(three.attach("other"), "general")
             own = other.attached.send("general", "own-1", "mine")["seq"]
@@ -101,8 +102,10 @@ def test_cleanup_keeps_the_bus_sending_and_gaps_add_up_to_what_was_evicted():
             for name in ("redis", "sqlite"):
                 budget = status["budgets"][name]
                 assert budget["used"] <= budget["limit"] == 64 * MIB
+                assert status["redis"]["dataset_bytes"] <= 64 * MIB
             other.take_until(top)
             late.take_until(top)
+            check_who_was_away(bus, two, top)
         assert len(late.seqs) + late.lost == COUNT + 1
         assert len(other.seqs) + other.lost == COUNT
         assert own not in other.seqs
@@ -110,6 +113,20 @@ def test_cleanup_keeps_the_bus_sending_and_gaps_add_up_to_what_was_evicted():
             assert account.seqs == sorted(set(account.seqs))
             assert account.lost > 0
         check_nothing_returns(bus)
+
+
+def check_who_was_away(bus: Daemon, peer: Peer, top: int) -> None:
+    """Whoever was given nothing has lost exactly what was evicted."""
+    before = evictions(bus)
+    away = Account(peer.attach("away"), "general")
+    away.take_until(top)
+    assert before <= away.lost <= evictions(bus)
+    assert away.seqs == list(range(away.lost + 1, top + 1))
+
+
+def evictions(bus: Daemon) -> int:
+    count: int = bus.status()["totals"]["evicted"]
+    return count
 
 
 def check_nothing_returns(bus: Daemon) -> None:
