@@ -155,6 +155,9 @@ class Calls:
 
     def _receive(self, call: Call, wish: Receive, now: float) -> None:
         self._sessions.reports.renew(call.session, now)
+        if call.problem is not None:  # the bus was stopped, and is there again
+            self._receiving.begin(call, wish, now)
+            call.problem = None
         try:
             step = self._receiving.step(call, wish, now)
         except Recovering as error:

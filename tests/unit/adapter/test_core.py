@@ -157,6 +157,27 @@ def test_an_intentional_stop_is_respected_until_the_next_call(world):
     assert world.result(identifier)["agent"] == "Sam"
 
 
+def test_a_recv_that_a_stop_has_met_says_so_when_its_time_is_over(world):
+    identifier = world.call("recv", wait_seconds=20)
+    world.note("stopping", reason="stop", intentional=True)
+    world.lose(running=False)
+    world.pass_time(19)
+    assert world.result(identifier) is None
+    world.pass_time(2)
+    assert "the bus was stopped; call again" in world.result(identifier)["error"]["message"]
+    assert world.started == 0
+
+
+def test_a_recv_goes_on_where_somebody_else_has_started_the_bus_again(world):
+    identifier = world.call("recv", wait_seconds=20)
+    world.note("stopping", reason="stop", intentional=True)
+    world.lose(running=False)
+    world.pass_time(3)
+    world.running = True
+    world.pass_time(19)
+    assert world.result(identifier) == NOTHING
+
+
 def test_a_daemon_that_keeps_crashing_is_not_started_again_before_the_next_call(world):
     for _ in range(5):
         world.lose()
