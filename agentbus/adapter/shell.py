@@ -42,9 +42,11 @@ from agentbus.adapter.events import (
 )
 from agentbus.adapter.output import Output
 from agentbus.client import start
+from agentbus.client.connection import NOBODY, unreachable
 from agentbus.client.start import Starting
 from agentbus.config import Configuration, load
-from agentbus.errors import AgentbusError, InternalError, Unavailable
+from agentbus.errors import AgentbusError, Unavailable
+from agentbus.runtime import refusals
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.paths import locate
 
@@ -229,12 +231,12 @@ class Shell:
         daemon.setblocking(False)
         try:
             daemon.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError):
+        except NOBODY:
             daemon.close()
             return DaemonUnreachable()
         except OSError as error:
             daemon.close()
-            return DaemonUnreachable(Unavailable(f"{path}: {error.strerror}"))
+            return DaemonUnreachable(Unavailable(unreachable(path, error)))
         self._daemon = daemon
         self._watch(daemon.fileno(), selectors.EVENT_READ)
         return DaemonConnected(configuration)
@@ -286,7 +288,7 @@ class Shell:
         try:
             self._starting = start.begin(self._configuration)
         except OSError as error:
-            self._events.append(DaemonStarted(InternalError(f"no daemon can be started: {error}")))
+            self._events.append(DaemonStarted(refusals.told(error, "no daemon can be started")))
             return
         self._watch(self._starting.fd, selectors.EVENT_READ)
 

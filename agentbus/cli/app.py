@@ -12,7 +12,7 @@ import typer
 from agentbus import __version__
 from agentbus.cli.commands import config, daemon, demo, init, mcp, reset, status, stop, wait
 from agentbus.errors import AgentbusError
-from agentbus.runtime import exits
+from agentbus.runtime import exits, refusals
 
 app = typer.Typer(
     name="agentbus",
@@ -58,6 +58,9 @@ def main(arguments: Sequence[str]) -> int:
         app(list(arguments), prog_name="agentbus")
     except AgentbusError as error:
         sys.stderr.write(f"agentbus: {error.line}\n")
+        return exits.FAILED
+    except OSError as error:
+        sys.stderr.write(f"agentbus: {refusals.told(error, 'this cannot be done').line}\n")
         return exits.FAILED
     except SystemExit as end:
         return end.code if isinstance(end.code, int) else exits.FAILED

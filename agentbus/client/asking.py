@@ -11,7 +11,7 @@ from collections import deque
 from types import TracebackType
 from typing import Final, Self, TypeVar
 
-from agentbus.client.connection import Answer, Connection
+from agentbus.client.connection import NOBODY, Answer, Connection, unreachable
 from agentbus.errors import NotRunning, Unavailable
 from agentbus.model.ports import Instant
 from agentbus.runtime.clock import SystemClock
@@ -19,6 +19,8 @@ from agentbus.wire.rpc import Params
 
 ANSWER_SECONDS: Final = 30.0
 CHUNK: Final = 256 * 1024
+
+GONE: Final = "the daemon has ended the connection; try again, `agentbus status` tells more"
 
 T = TypeVar("T", bound=Params)
 
@@ -39,12 +41,12 @@ class Asking:
         self._socket.settimeout(timeout)
         try:
             self._socket.connect(path)
-        except (FileNotFoundError, ConnectionRefusedError) as error:
+        except NOBODY as error:
             self._socket.close()
             raise NotRunning("no daemon runs; start it with: agentbus daemon") from error
         except OSError as error:
             self._socket.close()
-            raise Unavailable(f"{path}: {error}") from error
+            raise Unavailable(unreachable(path, error)) from error
 
     def __enter__(self) -> Self:
         return self
@@ -69,7 +71,7 @@ class Asking:
         try:
             self._socket.sendall(line)
         except OSError as error:
-            raise Unavailable(f"the daemon is gone: {error}") from error
+            raise Unavailable(GONE) from error
         return number
 
     def answer(self, number: int, kind: type[T], timeout: float | None = None) -> T:
@@ -124,11 +126,11 @@ class Asking:
         except TimeoutError:
             return False
         except OSError as error:
-            raise Unavailable(f"the daemon is gone: {error}") from error
+            raise Unavailable(GONE) from error
         finally:
             self._socket.settimeout(self._timeout)
         if not data:
-            raise Unavailable("the daemon has closed the connection")
+            raise Unavailable(GONE)
         for each in self._connection.feed(data):
             if isinstance(each, Answer):
                 self._answers[each.request] = each

@@ -15,6 +15,9 @@ from agentbus.wire.error_codes import ErrorData, RpcError, from_data
 from agentbus.wire.lines import LineDecoder, Overlong
 from agentbus.wire.rpc import MAX_LINE, METHODS, NOTIFICATIONS, Params, Reply
 
+NOBODY: Final = (FileNotFoundError, NotADirectoryError, ConnectionRefusedError)
+"""What connecting meets where no daemon listens."""
+
 
 class Answer(msgspec.Struct, frozen=True):
     """The result of a request, or the error that came instead."""
@@ -105,3 +108,12 @@ def read_error(error: RpcError) -> AgentbusError:
     if isinstance(data, ErrorData):
         return from_data(data)
     return InternalError(f"the daemon refused the request: {error.message} ({error.code})")
+
+
+def unreachable(path: str, error: OSError) -> str:
+    """What is told where a socket is there and cannot be connected to."""
+    advice = "try again, `agentbus status` tells more"
+    if isinstance(error, PermissionError):
+        advice = "it must belong to you, like the directory that it is in"
+    reason = error.strerror or "it does not answer"
+    return f"the daemon cannot be reached at {path} ({reason}); {advice}"

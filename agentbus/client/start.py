@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import select
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -23,6 +23,8 @@ from agentbus.wire.error_codes import ErrorData, from_data
 
 READY_SECONDS: Final = 60.0
 """A daemon that has not reported after so long is given up on (it goes on by itself)."""
+
+LOOK_SECONDS: Final = 1.0
 
 FOREIGN: Final = ("CLAUDE", "CODEX", "GEMINI", "OPENCODE", "MCP", "ANTHROPIC", "OPENAI")
 """Prefixes of variables that belong to a harness, not to a daemon that serves all of them."""
@@ -118,8 +120,13 @@ def clean(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if not name.startswith(FOREIGN)}
 
 
-def start(configuration: Configuration, timeout: float = READY_SECONDS) -> int:
-    """Starts the daemon unless it runs, and waits until it is ready; its pid.
+def start(
+    configuration: Configuration,
+    timeout: float = READY_SECONDS,
+    meanwhile: Callable[[], object] = lambda: None,
+) -> int:
+    """Starts the daemon unless it runs, and waits until it is ready, or recovers and answers so;
+    its pid. `meanwhile` is called about once a second.
 
     Raises the error that it reports, or Unavailable.
     """
@@ -130,8 +137,13 @@ def start(configuration: Configuration, timeout: float = READY_SECONDS) -> int:
         while True:
             left = deadline - clock.now().monotonic
             if left <= 0:
-                raise Unavailable(f"the daemon was not ready after {timeout:.0f} s; see its log")
-            select.select([starting.fd], [], [], left)
+                logs = locate(configuration.settings).log_directory
+                raise Unavailable(
+                    f"the daemon was not ready after {timeout:.0f} s; its logs are in {logs}"
+                )
+            if not select.select([starting.fd], [], [], min(left, LOOK_SECONDS))[0]:
+                meanwhile()
+                continue
             told = starting.read()
             if isinstance(told, AgentbusError):
                 raise told

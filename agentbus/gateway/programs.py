@@ -63,7 +63,8 @@ class Programs:
         try:
             program = _Program(self._command)
         except (OSError, ValueError, subprocess.SubprocessError) as error:
-            return failed(f"it could not be started ({error})")
+            reason = error.strerror if isinstance(error, OSError) else error
+            return failed(f"it could not be started ({reason})")
         try:
             async with asyncio.timeout(asked.seconds):
                 output, code = await program.converse(asked.document)

@@ -92,7 +92,8 @@ class Connection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:  # type: ignore[explicit-override]
         """Called by the event loop."""
-        self._end(f"the connection to Redis was lost ({exc or 'closed by the server'})")
+        reason = exc.strerror if isinstance(exc, OSError) else exc
+        self._end(f"the connection to Redis was lost ({reason or 'closed by the server'})")
 
 
 async def connect(path: str, lost: Lost | None = None) -> Connection:

@@ -35,6 +35,9 @@ _LEVELS: Final = {
 }
 
 
+logging.getLogger(_ROOT).addHandler(logging.NullHandler())  # before `configure`, no line on stderr
+
+
 class Log:
     """A logger whose messages are an action and its fields."""
 

@@ -142,8 +142,10 @@ def _make(directory: str) -> None:
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
     except OSError as error:
+        no_directory = isinstance(error, FileExistsError | NotADirectoryError)
+        reason = "a part of that path is no directory" if no_directory else error.strerror
         raise UnsafePermissions(
-            f"{directory} cannot be made ({error.strerror}); make it yourself, with mode 700, or "
+            f"{directory} cannot be made ({reason}); make it yourself, with mode 700, or "
             "choose another place"
         ) from error
 

@@ -28,6 +28,7 @@ from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.owners import Owner, read
 from agentbus.runtime.paths import Paths
 from agentbus.runtime.platform import process_state
+from agentbus.runtime.refusals import NO_ROOM
 from agentbus.wire import rpc
 
 OWNER_SECONDS: Final = 45.0
@@ -40,12 +41,6 @@ RETRY_SECONDS: Final = 0.05
 
 _NO_FILE: Final = frozenset({errno.ELOOP, errno.EISDIR, errno.ENXIO})
 """What opening a link, a directory or a socket meets."""
-
-_NO_ROOM: Final = {
-    errno.EROFS: "the file system is read-only",
-    errno.ENOSPC: "the file system is full",
-    errno.EDQUOT: "the file system is full for this user",
-}
 
 
 class Lock:
@@ -88,8 +83,8 @@ def take(path: str) -> Lock | None:
 
 
 def _unopened(path: str, error: OSError) -> AgentbusError:
-    if error.errno in _NO_ROOM:
-        return StorageFailed(f"{path} cannot be opened: {_NO_ROOM[error.errno]}")
+    if error.errno in NO_ROOM:
+        return StorageFailed(f"{path} cannot be opened: {NO_ROOM[error.errno]}")
     advice = "; remove it" if error.errno in _NO_FILE else ""
     return UnsafePermissions(f"{path} cannot be opened ({error.strerror}){advice}")
 

@@ -153,6 +153,6 @@ class RedisProcess:
             os.dup2(log, 2)
             os.execv(arguments[0], arguments)  # noqa: S606 - no shell is wanted
         except OSError as error:
-            os.write(2, f"{arguments[0]} cannot be run: {error}\n".encode())
+            os.write(2, f"{arguments[0]} cannot be run: {error.strerror}\n".encode())
         finally:
             os._exit(NOT_STARTED)

@@ -16,7 +16,7 @@ import msgspec
 
 from agentbus.config import Configuration
 from agentbus.errors import AgentbusError, InternalError, StorageFailed
-from agentbus.runtime import exits, faults, logs, platform
+from agentbus.runtime import exits, faults, logs, platform, refusals
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.faults import Fault, Point
 from agentbus.runtime.owners import Owner
@@ -56,6 +56,9 @@ def run_daemon(
         return _start(configuration, report, services)
     except AgentbusError as error:
         return _failed(report, error)
+    except OSError as error:
+        _log.crash("crashed", error, during="start")
+        return _failed(report, refusals.told(error, "the daemon cannot run"))
     except Exception as error:  # noqa: BLE001 - whoever waits has to be told
         _log.crash("crashed", error, during="start")
         return _failed(report, InternalError(f"the daemon failed: {error!r}"))

@@ -8,6 +8,7 @@ import typer
 
 from agentbus.cli import foreground as here
 from agentbus.cli.options import ConfigPath
+from agentbus.cli.progress import Progress
 from agentbus.client.start import start
 from agentbus.config import load
 
@@ -19,8 +20,14 @@ def daemon(
     ] = False,
     report_fd: Annotated[int | None, typer.Option("--report-fd", hidden=True)] = None,
 ) -> None:
-    """Start the bus unless it runs, and return when it is ready (or say why it is not)."""
+    """Start the bus unless it runs, and return when it is ready (or say why it is not).
+
+    While it recovers, stderr says what it waits for.
+    """
     if foreground or report_fd is not None:
         raise typer.Exit(here.run(here.Arguments(str(config) if config else None, report_fd)))
-    pid = start(load(config))
+    configuration = load(config)
+    progress = Progress(configuration)
+    pid = start(configuration, meanwhile=progress.look)
+    progress.wait()
     typer.echo(f"agentbus is running (pid {pid})")
