@@ -298,6 +298,10 @@ def test_what_the_machine_lacks(place: Place, code: str, named: str) -> None:
     assert done.stderr.startswith(f"agentbus: {code}: ")
     assert done.stderr.count("\n") == 1
     assert named in done.stderr
+    with Adapter(bus.environment) as adapter:
+        error = refused(adapter, "whoami")
+    assert error.code == code
+    assert named in str(error)
 
 
 def test_a_file_that_is_no_database(place: Place) -> None:
@@ -311,6 +315,8 @@ def test_a_file_that_is_no_database(place: Place) -> None:
     done = started(bus)
     assert done.returncode == 1
     assert done.stderr.startswith("agentbus: database_damaged: ")
+    with Adapter(bus.environment) as adapter:
+        assert refused(adapter, "whoami").code == "database_damaged"
     assert wait(bus.ended)
     assert Path(bus.paths.database).read_bytes() == b"no database " * 1000
 
