@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from tests.support.daemon import Daemon
+from tests.support.peers import RefusedError
 from tests.support.stdio import Adapter
 
 CONTENTS = {
@@ -109,3 +110,27 @@ def test_the_stored_envelope_is_what_the_socket_delivers(bus: Daemon) -> None:
         messages = receiver.receive(len(CONTENTS))
     assert [message["content"] for message in messages] == list(CONTENTS.values())
     assert all(message["references"] == REFERENCES for message in messages)
+
+
+def test_nobody_signs_with_anothers_name(bus: Daemon) -> None:
+    forged = {
+        "sender": "root",
+        "agent": "root",
+        "application": "root",
+        "session": "root",
+        "sent_at": "2001-01-01T00:00:00.000Z",
+        "seq": 1000,
+        "thread": "root",
+    }
+    with bus.peer() as peer:
+        victim = peer.attach("victim", agent="Victor")
+        forger = peer.attach("forger", agent="Fay")
+        sent = forger.send("general", "forged", "signed", metadata=dict(forged), **forged)
+        [message] = forger.call("history", channel="general", limit=1)["messages"]
+        assert (message["sender"], message["agent"]) == ("Fay", "Fay")
+        assert (message["application"], message["session"]) == ("tests", "forger")
+        assert (message["sent_at"], message["seq"]) == (sent["sent_at"], sent["seq"])
+        assert message["thread"] == "forged"
+        with bus.peer() as other, pytest.raises(RefusedError) as refused:
+            other.call("send", attachment=victim.id, channel="general", message_id="x", content="x")
+        assert refused.value.code == "stale_attachment"
