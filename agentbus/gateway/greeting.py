@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from agentbus import __version__
 from agentbus.config import Settings
 from agentbus.errors import ConfigMismatch, Unavailable, VersionMismatch
@@ -9,6 +11,16 @@ from agentbus.gateway.condition import Condition
 from agentbus.gateway.connections import Call
 from agentbus.gateway.outbox import Outbox
 from agentbus.wire.rpc import PROTOCOL, HelloParams, HelloResult
+
+
+_NEWER: Final = (
+    "the daemon is the older one and must be restarted: run `agentbus stop`; the next call starts "
+    "one of the caller's version"
+)
+_OLDER: Final = (
+    "the caller is the older one and must be restarted: restart its harness session (or only its "
+    "MCP server `agentbus`), so that it runs the version that is installed now"
+)
 
 
 class Greeter:
@@ -54,12 +66,13 @@ class Greeter:
         self._out.answer(call, result)
 
     def _require_protocol(self, params: HelloParams) -> None:
-        if params.protocol != PROTOCOL:
-            raise VersionMismatch(
-                f"the running daemon is agentbus {__version__} (protocol {PROTOCOL}), the caller "
-                f"is {params.version[:64]!r} (protocol {params.protocol}): run `agentbus stop`; "
-                "the next call starts a daemon of the caller's version"
-            )
+        if params.protocol == PROTOCOL:
+            return
+        newer = params.protocol > PROTOCOL
+        raise VersionMismatch(
+            f"the running daemon is agentbus {__version__} (protocol {PROTOCOL}), the caller is "
+            f"{params.version[:64]!r} (protocol {params.protocol}): {_NEWER if newer else _OLDER}"
+        )
 
     def _require_settings(self, params: HelloParams) -> None:
         if params.fingerprint is None or params.version != __version__:

@@ -28,8 +28,8 @@ class LineDecoder:
 
     def __init__(self, ceiling: int) -> None:
         self._ceiling = ceiling
-        self._parts: list[bytes] = []
-        self._held = 0
+        self._held = bytearray()
+        """The beginning of a line; one buffer, since it may come a byte at a time."""
         self._head = b""
         self._tail = b""
         self._skipping = False
@@ -37,13 +37,15 @@ class LineDecoder:
     @property
     def pending(self) -> int:
         """Bytes of a line that has not ended."""
-        return self._held
+        return len(self._held)
 
     def feed(self, data: bytes) -> list[bytes | Overlong]:
         """The lines completed by `data`, without their line ends."""
         *ended, rest = data.split(b"\n")
         lines: list[bytes | Overlong] = []
         for part in ended:
+            if not part and not self._held and not self._skipping:
+                continue
             line = self._end(part)
             if line:
                 lines.append(line)
@@ -55,22 +57,18 @@ class LineDecoder:
         if self._skipping:
             self._tail = (self._tail + part[-HEAD:])[-HEAD:]
             return
-        self._parts.append(part)
-        self._held += len(part)
-        if self._held >= self._ceiling:
-            whole = b"".join(self._parts)
-            self._head, self._tail = whole[:HEAD], whole[-HEAD:]
-            self._forget()
+        self._held += part
+        if len(self._held) >= self._ceiling:
+            self._head, self._tail = bytes(self._held[:HEAD]), bytes(self._held[-HEAD:])
+            self._held = bytearray()
             self._skipping = True
 
     def _end(self, part: bytes) -> bytes | Overlong:
-        self._hold(part)
+        line = part
+        if self._held or self._skipping or len(part) >= self._ceiling:
+            self._hold(part)
+            line, self._held = bytes(self._held), bytearray()
         if self._skipping:
             self._skipping = False
             return Overlong(self._ceiling, self._head, self._tail)
-        line = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._forget()
         return line.removesuffix(b"\r").strip(b" \t")
-
-    def _forget(self) -> None:
-        self._parts, self._held = [], 0

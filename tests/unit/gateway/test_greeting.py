@@ -42,13 +42,22 @@ def test_a_greeting_that_waits_is_refused_when_the_daemon_stops() -> None:
     assert rig.result(connection, request)["code"] == "unavailable"
 
 
-@pytest.mark.parametrize("protocol", [0, PROTOCOL + 1, 10**30])
-def test_another_protocol_is_refused_with_what_to_do(protocol: int) -> None:
+@pytest.mark.parametrize(
+    ("protocol", "remedy"),
+    [
+        (-1, "restart its harness session"),
+        (PROTOCOL - 1, "restart its harness session"),
+        (PROTOCOL + 1, "run `agentbus stop`"),
+        (10**30, "run `agentbus stop`"),
+    ],
+)
+def test_another_protocol_is_refused_and_told_who_is_to_restart(protocol: int, remedy: str) -> None:
     rig = Rig()
     connection = rig.connect(greet=False)
     error = rig.call(connection, "hello", protocol=protocol, version="9.9")
     assert error["code"] == "version_mismatch"
-    assert "agentbus stop" in error["message"]
+    assert remedy in error["message"]
+    assert "9.9" in error["message"]
     refused = rig.reply(connection, rig.ask(connection, "heartbeat"))
     assert refused is not None
     assert refused["error"]["code"] == INVALID_REQUEST

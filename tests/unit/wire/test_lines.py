@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import tracemalloc
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -49,6 +50,19 @@ def test_an_overlong_line_keeps_its_beginning_and_no_more() -> None:
     assert overlong.head.startswith(b'{"id":7,')
     assert len(overlong.head) == HEAD
     assert overlong.tail == b"x" * (HEAD - 1) + b"y"
+
+
+def test_a_line_that_comes_a_byte_at_a_time_costs_no_more_than_its_bytes() -> None:
+    decoder = LineDecoder(1 << 20)
+    tracemalloc.start()
+    try:
+        for _ in range(200_000):
+            decoder.feed(b"x")
+        held, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert decoder.pending == 200_000
+    assert held < 2 * 200_000
 
 
 def test_empty_lines_and_carriage_returns_are_nothing() -> None:
