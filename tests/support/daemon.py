@@ -93,7 +93,7 @@ class Daemon:
 
     def stop(self) -> None:
         """An orderly stop of whatever serves this place; nothing where nothing does."""
-        with suppress(OSError), Peer(self.paths.socket) as peer:
+        with suppress(OSError), Peer(self.paths.socket, greet=False) as peer:
             peer.call("stop")
         self._reap_until(self.ended)
         assert self.ended(), "the daemon has not ended"
