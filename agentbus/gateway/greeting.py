@@ -12,7 +12,6 @@ from agentbus.gateway.connections import Call
 from agentbus.gateway.outbox import Outbox
 from agentbus.wire.rpc import PROTOCOL, HelloParams, HelloResult
 
-
 _NEWER: Final = (
     "the daemon is the older one and must be restarted: run `agentbus stop`; the next call starts "
     "one of the caller's version"
