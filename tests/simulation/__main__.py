@@ -1,20 +1,24 @@
 """Runs the simulation: `python -m tests.simulation`, or this file itself.
 
 --seed N      one run, twice, to see that it replays; --trace shows every step of it
---seconds S   as many seeds as fit (20 by default), from --first on
+--seconds S   as many seeds as fit (20 by default; hours are fine), from --first on
 """
 
 from __future__ import annotations
 
 import argparse
 import sys
-import time
+from itertools import count
 from pathlib import Path
+from typing import Final
 
 if __name__ == "__main__" and __package__ in (None, ""):
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.support.simulation.runs import Failed, Report, run, summary
+from tests.support.simulation.runs import Failed, Report, Spent, run, summary
+
+TELL_SECONDS: Final = 60.0
+"""How often a long run says how far it is."""
 
 
 def main() -> int:
@@ -46,20 +50,22 @@ def one(seed: int, *, trace: bool) -> int:
 
 def many(first: int, seconds: float, *, keep_going: bool) -> int:
     """As many seeds as fit."""
-    began = time.monotonic()
+    spent = Spent()
     reports: list[Report] = []
     failures = 0
-    seed = first
-    while time.monotonic() - began < seconds:
+    told = TELL_SECONDS
+    for seed in count(first):
         try:
             reports.append(run(seed))
         except Failed as failed:
             failures += 1
-            print(failed)
-            if not keep_going:
-                break
-        seed += 1
-    print(summary(reports, time.monotonic() - began), f"{failures} failed", sep=", ")
+            print(failed, flush=True)
+        if spent.seconds >= seconds or (failures and not keep_going):
+            break
+        if spent.seconds >= told:
+            told += TELL_SECONDS
+            print(f"up to seed {seed}: {failures} failed", file=sys.stderr, flush=True)
+    print(summary(reports, spent), f"{failures} failed", sep=", ")
     return 1 if failures else 0
 
 

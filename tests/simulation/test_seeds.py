@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import time
 
 import pytest
 
-from tests.support.simulation.runs import Failed, Report, run, summary
+from tests.support.simulation.runs import Failed, Report, Spent, run, summary
 
 SECONDS = float(os.environ.get("AGENTBUS_SIMULATION_SECONDS", "20"))
 FIRST = int(os.environ.get("AGENTBUS_SIMULATION_FIRST", "1"))
@@ -17,12 +16,12 @@ FEWEST = 3
 
 @pytest.mark.timeout(SECONDS + 100)
 def test_nothing_is_lost_whatever_happens(capsys):
-    began = time.monotonic()
+    spent = Spent()
     reports: list[Report] = []
-    while time.monotonic() - began < SECONDS or len(reports) < FEWEST:
+    while spent.seconds < SECONDS or len(reports) < FEWEST:
         try:
             reports.append(run(FIRST + len(reports)))
         except Failed as failed:
             pytest.fail("\n".join([*failed.trace[-40:], str(failed)]), pytrace=False)
     with capsys.disabled():
-        print(f"\nsimulation: {summary(reports, time.monotonic() - began)}")
+        print(f"\nsimulation: {summary(reports, spent)}")

@@ -162,7 +162,11 @@ class Faults:
     def _mend_later(self) -> None:
         self._scheduler.after(self._chance.random() ** 2 * 2, self._machine.disk.mend)
         if self._chance.random() < 0.3:
-            self._scheduler.after(self._chance.random() ** 2, self.kill)
+            self._scheduler.after(self._chance.random() ** 2, self._kill_in_trouble)
+
+    def _kill_in_trouble(self) -> None:
+        if self.active:
+            self.kill()
 
     def lose_index(self) -> None:
         """The index is removed while nobody has it."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable
 from typing import Any, Final
@@ -31,19 +32,37 @@ class Report(msgspec.Struct, frozen=True):
     knobs: dict[str, Any]
 
 
+class Spent:
+    """What has been spent since it was made, by the clock and by this process."""
+
+    def __init__(self) -> None:
+        self._began = (time.monotonic(), time.process_time())
+
+    @property
+    def seconds(self) -> float:
+        """By the clock."""
+        return time.monotonic() - self._began[0]
+
+    @property
+    def cpu_seconds(self) -> float:
+        """Of a core, by this process."""
+        return time.process_time() - self._began[1]
+
+
 class Failed(Exception):
     """A promise was broken, or a core failed; `trace` is what happened last."""
 
-    def __init__(self, seed: int, error: BaseException, trace: list[str]) -> None:
+    def __init__(self, seed: int, error: BaseException, steps: int, trace: list[str]) -> None:
         super().__init__(seed)
         self.seed = seed
         self.error = error
+        self.steps = steps
         self.trace = trace
 
     def __str__(self) -> str:
         kind = type(self.error).__name__
         return (
-            f"seed {self.seed}: {kind}: {self.error}\n"
+            f"seed {self.seed}, step {self.steps}: {kind}: {self.error}\n"
             f"replay: python -m tests.simulation --seed {self.seed} --trace"
         )
 
@@ -64,7 +83,8 @@ def run(seed: int, sink: Callable[[str], object] | None = None) -> Report:
                 world.settle()
             world.stop()
         except Exception as error:
-            raise Failed(seed, error, list(world.scheduler.trace.last)) from error
+            scheduler = world.scheduler
+            raise Failed(seed, error, scheduler.steps, list(scheduler.trace.last)) from error
         return Report(
             seed,
             world.scheduler.trace.digest(),
@@ -89,14 +109,16 @@ def reached(truth: Truth) -> dict[str, int]:
     }
 
 
-def summary(reports: list[Report], seconds: float) -> str:
+def summary(reports: list[Report], spent: Spent) -> str:
     """One line."""
     steps = sum(report.steps for report in reports)
+    seconds = spent.seconds
     faults: Counter[str] = sum((Counter(report.faults) for report in reports), Counter())
     seldom: Counter[str] = sum((Counter(report.reached) for report in reports), Counter())
     told = ", ".join(f"{count} {name}" for name, count in seldom.items())
     return (
-        f"{len(reports)} seeds, {steps} steps, {steps / seconds:.0f} steps/s, "
+        f"{len(reports)} seeds, {steps} steps, {steps / seconds:.0f} steps/s "
+        f"({steps / spent.cpu_seconds:.0f} a CPU second), "
         f"{sum(report.messages for report in reports)} messages, {faults.total()} faults, "
         f"{sum(report.seconds for report in reports):.0f} virtual seconds in {seconds:.1f} s"
         f"{', ' if told else ''}{told}"
