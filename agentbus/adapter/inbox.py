@@ -108,11 +108,14 @@ class Inbox:
                 self._drop(key)
 
     def subscribed(self, subscription: int, channel: str, position: int) -> None:
-        """A subscription is there, its durable position is known; one that expired is forgotten."""
+        """A subscription is there, its durable position is known. It replaces one that expired,
+        whether that was told or not: what is held of that one nobody keeps current any more."""
         self._retired.pop(subscription, None)
         for key, each in list(self._streams.items()):
-            if each.channel == channel and each.farewell != "none":
+            if each.channel == channel and (key != subscription or each.farewell != "none"):
                 self._drop(key)
+                if key != subscription:
+                    self._retired[key] = None
         stream = self._stream(subscription, channel, position)
         stream.confirmed = max(stream.confirmed, position)
         stream.reported = max(stream.reported, position)

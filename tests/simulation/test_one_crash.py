@@ -6,6 +6,7 @@ from typing import Final
 
 import pytest
 
+from agentbus.runtime.faults import Point
 from tests.support.simulation.clients import Result
 from tests.support.simulation.processes import Process
 from tests.support.simulation.world import World
@@ -80,7 +81,7 @@ def test_a_writer_that_dies_between_commit_and_answer_has_stored_the_message_onc
         world.start()
         world.agents[1].receiver.begin()
         writer = world.machine.application("writer")
-        writer.dies_after_commit = True
+        writer.dies_at = Point.COMMITTED
         (answer,) = wait_for(world, insist(world, "m"))
         assert answer["duplicate"]
         world.settle()

@@ -126,6 +126,8 @@ class Adapter(Process):
                 self._close_daemon()
             case ev.StartDaemon():
                 self._machine.start_daemon(self._started)
+            case ev.Complain(error):
+                self.scheduler.trace.note(self.scheduler.now, f"{self.label} complains: {error}")
             case WakeAt(when):
                 self._wake_at(when)
             case Exit(code):

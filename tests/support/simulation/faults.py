@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Final
 
+from agentbus.runtime.faults import Point
 from tests.support.simulation.operators import Operator
 from tests.support.simulation.processes import Process
 from tests.support.simulation.writer import Writer
@@ -80,11 +81,11 @@ class Faults:
         if process is not None:
             process.doom(self._chance.randrange(4))
 
-    def kill_writer_after_commit(self) -> None:
-        """SIGKILL between a commit and its answers."""
+    def kill_writer_at_commit(self) -> None:
+        """SIGKILL in the middle of a transaction, or between a commit and its answers."""
         writer = self._machine.application("writer")
         if isinstance(writer, Writer):
-            writer.dies_after_commit = True
+            writer.dies_at = self._chance.choice((Point.UNCOMMITTED, Point.COMMITTED))
 
     def kill_adapter(self) -> None:
         """SIGKILL of an adapter, at once or in the middle of a write."""
@@ -239,7 +240,7 @@ class Faults:
                 agent.client.adapter.reprieve()
         writer = self._machine.application("writer")
         if isinstance(writer, Writer):
-            writer.dies_after_commit = False
+            writer.dies_at = None
         self._machine.disk.unlock()
         self._machine.disk.mend()
         self.free_redis()
@@ -248,7 +249,7 @@ class Faults:
 TABLE: Final[dict[str, tuple[float, Fault]]] = {
     "kill": (8, Faults.kill),
     "doom": (8, Faults.doom),
-    "kill writer after commit": (3, Faults.kill_writer_after_commit),
+    "kill writer at commit": (4, Faults.kill_writer_at_commit),
     "kill adapter": (6, Faults.kill_adapter),
     "halt": (4, Faults.halt),
     "stop": (1, Faults.stop),

@@ -105,6 +105,8 @@ class Member:
         if code_of(result, MISSING) == MISSING:
             require(channel == SIDE, "a channel that every bus has is missing", result)
             self._created = False
+        elif "error" not in result:
+            self._truth.followed(self._client.name, channel)
 
     def _unfollowed(self, channel: str, result: Result | None) -> None:
         if result is None or code_of(result, MISSING) is not None:

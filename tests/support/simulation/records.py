@@ -66,8 +66,7 @@ class Receipt(msgspec.Struct):
     operation_id: str
     seq: int
     accepted_at: int
-    is_row: bool
-    """Not of a deletion."""
+    session: int
     forgotten: bool = False
 
 

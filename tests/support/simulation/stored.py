@@ -21,9 +21,9 @@ ROWS: Final = """
     WHERE m.id > ? ORDER BY m.id
 """
 RECEIPTS: Final = """
-    SELECT id, operation_id, seq, accepted_at, revision IS NOT NULL OR memory_id IS NULL
-    FROM receipts WHERE id > ? ORDER BY id
+    SELECT id, operation_id, seq, accepted_at, session_id FROM receipts WHERE id > ? ORDER BY id
 """
+SESSION: Final = "SELECT 1 FROM sessions WHERE id = ?"
 IDS: Final = "SELECT id FROM messages"
 RECEIPT_IDS: Final = "SELECT id FROM receipts"
 MEMORIES: Final = "SELECT memory_id FROM messages WHERE memory_id IS NOT NULL AND tombstone = 0"
@@ -87,9 +87,11 @@ class Stored:
         )
 
     def is_forgotten(self, operation_id: str) -> bool:
-        """Whether nobody can know any more what was done under that id."""
+        """Whether nobody can know any more what was done under that id, or who did it."""
         receipt = self.receipts.get(operation_id)
-        return receipt is not None and receipt.forgotten
+        if receipt is None or receipt.forgotten:
+            return receipt is not None
+        return self.connection().execute(SESSION, (receipt.session,)).fetchone() is None
 
     # ---- looking
 

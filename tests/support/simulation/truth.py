@@ -49,6 +49,8 @@ class Truth:
         self.expired = self.resets = 0
         self._instant = instant
         self._tops: dict[str, int] = {}
+        self._latest = 0
+        """The latest that the wall clock has shown when somebody looked, in milliseconds."""
 
     def connection(self) -> sqlite.Connection:
         """The reader."""
@@ -77,7 +79,9 @@ class Truth:
                 known.clear()
 
     def _milliseconds(self) -> int:
-        return int(self._instant().wall * 1000)
+        now = int(self._instant().wall * 1000)
+        self._latest = max(self._latest, now)
+        return now
 
     def _stands(self, id_: int, now: Cursor) -> None:
         before = self.cursors.get(id_)
@@ -109,11 +113,17 @@ class Truth:
         return cursor.expires_at <= self._milliseconds()
 
     def follows(self, session: str, channel: str) -> bool:
-        """Whether a session has a cursor there that has not expired."""
+        """Whether a session has a cursor there that has not expired, as far as it was told."""
+        if (session, channel) in self.told:
+            return False
         return any(
             (each.session, each.channel) == (session, channel) and not self.is_expired(each)
             for each in self.cursors.values()
         )
+
+    def followed(self, session: str, channel: str) -> None:
+        """It was answered that a session has a subscription there."""
+        self.told.pop((session, channel), None)
 
     def left(self, session: str, channel: str) -> None:
         """It was answered that a session has no subscription there any more."""
@@ -264,8 +274,10 @@ class Truth:
                 if self.is_of_the_past(handed.connected):
                     continue
                 place = farewell["position"]
-                fits = place == cursor.position and self.is_expired(cursor)
-                require(fits, "told that it expired, wrongly", cursor, place)
+                was = cursor.expires_at <= self._latest
+                require(
+                    place == cursor.position and was, "told that it expired, wrongly", cursor, place
+                )
 
     def _skip(self, handed: Handed, gap: Message) -> None:
         """A gap is exact: what it leaves out is gone, and counted."""

@@ -7,6 +7,7 @@ from typing import Any
 
 from agentbus.config import Settings
 from agentbus.model.ports import Tokens
+from agentbus.runtime.faults import Point
 from agentbus.store.write import WriteStore
 from agentbus.wire.links import (
     GATEWAY_WRITER,
@@ -34,7 +35,7 @@ class Writer:
         committed: Callable[[], None],
     ) -> None:
         self.unions = {GATEWAY_WRITER: GatewayToWriter, WRITER_PROJECTOR: ProjectorToWriter}
-        self.dies_after_commit = False
+        self.dies_at: Point | None = None
         self._child = child
         self._disk = disk
         self._settings = settings
@@ -53,10 +54,11 @@ class Writer:
             self._core = Core(self._store, self._settings, self._tokens, self._fault)
         self._child.ready()
 
-    def _fault(self, _point: str) -> None:
-        with self._disk.looked_at():
-            self._committed()  # before anything of it may be evicted again
-        if self.dies_after_commit:
+    def _fault(self, point: Point) -> None:
+        if point is Point.COMMITTED:
+            with self._disk.looked_at():
+                self._committed()  # before anything of it may be evicted again
+        if point is self.dies_at:
             raise Killed
 
     def handle(self, event: Any) -> list[Any]:

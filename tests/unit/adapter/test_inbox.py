@@ -473,6 +473,22 @@ def test_subscribing_anew_forgets_the_expiry():
     assert inbox.report() == []
 
 
+def test_subscribing_anew_voids_what_is_held_of_a_cursor_whose_end_was_not_told():
+    inbox = attached(note(1, 2), note(1, subscription=2))
+    writing = inbox.take(1, ROOM)
+    inbox.subscribed(9, "c1", 12)
+    inbox.deliver(note(3))
+    inbox.hand_off(writing)
+    assert [entry.subscription for entry in inbox.take(9, ROOM).entries] == [2]
+    assert inbox.report() == []
+
+
+def test_subscribing_again_keeps_what_is_held():
+    inbox = attached(note(1, 2))
+    inbox.subscribed(1, "c1", 0)
+    assert seqs(inbox.take(9, ROOM)) == [1, 2]
+
+
 # memories
 
 
