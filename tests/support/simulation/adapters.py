@@ -110,7 +110,7 @@ class Adapter(Process):
         for effect in effects:
             self._perform(effect)
 
-    def _perform(self, effect: ev.Effect) -> None:
+    def _perform(self, effect: ev.Effect) -> None:  # noqa: C901 - one flat match
         match effect:
             case ev.WriteStdout(data, token):
                 self._out.append((data, token))
