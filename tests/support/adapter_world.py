@@ -82,7 +82,16 @@ class World:
         self.lines: list[dict[str, Any]] = []
         self.requests: list[tuple[str, dict[str, Any]]] = []
         self.held: list[tuple[int, str, dict[str, Any]]] = []
-        self.answers: dict[str, Answer | Callable[[dict[str, Any]], Answer]] = {
+        self.answers: dict[str, Answer | Callable[[dict[str, Any]], Answer]] = {}
+        self.answer_as_usual()
+        self.attachments: list[str] = []
+        self.epoch = "1.0"
+        self._registered = 0
+        self._identifier = 0
+
+    def answer_as_usual(self) -> None:
+        """What the daemon is asked from now on it answers at once, as nothing was wrong with it."""
+        self.answers |= {
             "hello": {"protocol": 1, "version": "0.0", "instance": "i", "state": "ready"},
             "register": self._register,
             "heartbeat": lambda _: {"attachments": self.attachments, "lagging": False},
@@ -96,10 +105,6 @@ class World:
                 "duplicate": False,
             },
         }
-        self.attachments: list[str] = []
-        self.epoch = "1.0"
-        self._registered = 0
-        self._identifier = 0
 
     def _register(self, params: dict[str, Any]) -> Answer:
         self._registered += 1
