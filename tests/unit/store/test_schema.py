@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,8 +12,10 @@ from agentbus.config import Settings
 from agentbus.errors import StorageFailed, VersionMismatch
 from agentbus.model.ports import Instant
 from agentbus.store import migrations, schema
+from agentbus.store.migrations import m0002_live_bytes
 from agentbus.store.read import Reader
 from agentbus.store.write import WriteStore
+from agentbus.wire.links import MemoryEdit
 from agentbus.writer.opening import open_store
 from tests.support.writer_world import CountedTokens, World
 
@@ -71,3 +74,59 @@ def test_a_migration_that_is_cut_short_leaves_a_new_file(
 def test_a_new_file_carries_our_mark(world: World) -> None:
     assert world.rows("PRAGMA application_id") == [(schema.APPLICATION_ID,)]
     assert world.rows("PRAGMA user_version") == [(schema.SCHEMA,)]
+
+
+def as_schema_1_left_it(world: World) -> None:
+    """Takes back what came later; what is in the file stays."""
+    with world.store.transaction():
+        for statement in (
+            "ALTER TABLE meta DROP COLUMN live_bytes",
+            "DELETE FROM _sqlite_migrations WHERE name > 'm0002'",
+            "PRAGMA user_version = 1",
+        ):
+            world.store._connection.execute(statement)
+    world.store.close()
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Iterator[tuple[World, list[tuple[object, ...]], int]]:
+    """A world whose file is of schema 1, the rows that are in it, and their live bytes."""
+    with World(tmp_path) as world:
+        sam = world.register().attachment
+        world.ask(*(world.append(sam, f"m{n}", "x" * n) for n in range(10)))
+        (memory,) = world.ask(world.append(sam, "k", "one", channel="memory"))
+        world.ask(MemoryEdit(world.ref(), sam, memory.memory_id, "e", b"f", "two"))
+        ((live,),) = world.rows("SELECT live_bytes FROM meta")
+        rows = world.rows("SELECT * FROM messages ORDER BY id")
+        as_schema_1_left_it(world)
+        yield world, rows, live
+
+
+def test_an_older_file_is_migrated_with_what_is_in_it(
+    old: tuple[World, list[tuple[object, ...]], int],
+) -> None:
+    world, rows, live = old
+    instance = world.core._instance
+    with pytest.raises(StorageFailed, match="schema 1"):
+        Reader(world.path).head()
+    world.start()
+    assert world.rows("SELECT instance FROM meta") == [(instance,)]
+    assert world.rows("SELECT * FROM messages ORDER BY id") == rows
+    assert world.rows("SELECT live_bytes FROM meta") == [(live,)]
+    assert world.rows("PRAGMA user_version") == [(schema.SCHEMA,)]
+    Reader(world.path).head()
+
+
+def test_a_step_that_is_cut_short_leaves_the_older_file(
+    old: tuple[World, list[tuple[object, ...]], int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world, rows, live = old
+    with monkeypatch.context() as patch:
+        patch.setattr(m0002_live_bytes, "COUNT", "SELECT no_such_column FROM meta")
+        with pytest.raises(Exception, match="no_such_column"):
+            world.start()
+    with pytest.raises(StorageFailed, match="schema 1"):
+        Reader(world.path).head()
+    world.start()
+    assert world.rows("SELECT * FROM messages ORDER BY id") == rows
+    assert world.rows("SELECT live_bytes FROM meta") == [(live,)]
