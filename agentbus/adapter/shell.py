@@ -209,6 +209,8 @@ class Shell:
         except OSError:
             data = b""
         if data:
+            if self._daemon is not None:  # what was said before this was written comes before it
+                self._serve_daemon(self._daemon)
             self._events.append(StdinData(data))
         else:
             self._end_stdin()

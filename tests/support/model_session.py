@@ -28,19 +28,25 @@ class ModelSession:
         self._confirmed: dict[str, int] = {}
         self._handed: dict[str, int] = {}
         self._active = 0.0
+        self._limits: dict[str, tuple[int, int]] = {}
+        """Of channels whose cursor ran out: what was confirmed of it, and what was handed off."""
+        self._farewells: dict[str, tuple[int, int, int]] = {}
+        """Those told of under this claim: subscription, position to report, where the cursor is."""
+        self._acknowledged: set[int] = set()
         self.forget()
 
     def forget(self) -> None:
         """The bus is another."""
         self.drop()
-        self._confirmed, self._handed = {}, {}
+        self._confirmed, self._handed, self._limits = {}, {}, {}
+        self._acknowledged = set()
 
     def drop(self) -> None:
         """The connection breaks; what is held was handed off to nobody."""
         if self._attached is not None:
             self._attached.peer.close()
         self._attached = None
-        self._held = {}
+        self._held, self._farewells = {}, {}
 
     # asking
 
@@ -94,27 +100,29 @@ class ModelSession:
             position = each["position"]
             if self._confirmed.get(name) is not None and registered["resumed"]:
                 assert idle < IDLE + SLACK, "a cursor that has run out was restored"
-                self._check_cursor(name, position)
+                self._check_cursor(name, position, self._confirmed[name], self._handed[name])
             self._confirmed[name] = self._handed[name] = position
             self._held[name] = Held(position, position)
         for name in set(self._confirmed) - set(found):
             assert idle > IDLE - SLACK, f"the cursor of {name} is gone"
-            del self._confirmed[name]
-            self._handed.pop(name, None)
+            self._limits[name] = (self._confirmed.pop(name), self._handed.pop(name))
         if not registered["resumed"] or not again:
             self._active = self._model.now
 
-    def _check_cursor(self, channel: str, position: int) -> None:
+    def _check_cursor(self, channel: str, position: int, confirmed: int, handed: int) -> None:
         """Between what was confirmed and what was handed off, own messages aside."""
-        assert position >= self._confirmed[channel]
-        passed = self._model.due(self.name, channel, self._handed[channel])
+        assert position >= confirmed, "a cursor went back"
+        passed = self._model.due(self.name, channel, handed)
         assert not any(seq <= position for seq in passed), "a cursor passed what nobody was handed"
 
     # receiving
 
-    def receive(self, *, report: bool) -> None:
-        """Waits for all there is, checks it, and hands it off or keeps it."""
+    def receive(self, *, report: bool, acknowledge: bool = False) -> None:
+        """Waits for all there is, checks it, and hands it off or keeps it. Cursors that ran out
+        are taken note of, or merely replaced."""
         self._renew()
+        if acknowledge:
+            self._acknowledge()
         deadline = time.monotonic() + BOUND
         while not self._drained():
             assert time.monotonic() < deadline, f"{self.name} waits for messages: {self._held}"
@@ -127,6 +135,24 @@ class ModelSession:
         if report:
             self._report()
 
+    def _acknowledge(self) -> None:
+        """Reports the cursors that ran out, so that they are forgotten."""
+        self._heartbeat()
+        attached, farewells = self._attached, dict(self._farewells)
+        if attached is None or not farewells:
+            return
+        positions = [(number, through) for number, through, _ in farewells.values()]
+        try:
+            attached.call("delivered", epoch=attached.epoch, positions=positions)
+        except (OSError, EOFError, RefusedError):
+            self.drop()  # it is told of again, or not, if this counted
+            return
+        self._note_all(attached)  # it may have been told of again until then
+        for channel, (number, _, _) in farewells.items():
+            self._acknowledged.add(number)
+            self._farewells.pop(channel, None)
+            self._limits.pop(channel, None)
+
     def _renew(self) -> None:
         alive = {each["subscription"] for each in self.ask("renew")["subscriptions"]}
         for number in set(self._subscriptions) - alive:
@@ -138,8 +164,18 @@ class ModelSession:
         assert idle > IDLE - SLACK, f"a cursor ran out after {idle} s"
         channel = self._subscriptions.pop(number)
         self._held.pop(channel, None)
-        self._confirmed.pop(channel, None)
-        self._handed.pop(channel, None)
+        self._limits[channel] = (self._confirmed.pop(channel), self._handed.pop(channel))
+
+    def _bid_farewell(self, note: dict[str, Any]) -> None:
+        """A cursor stands where it was when it ran out, and is told of until that is known."""
+        number, (told,) = note["subscription"], note["expired"]
+        assert number not in self._acknowledged, "what is known was told again"
+        if number in self._subscriptions:
+            self._run_out(number)
+        channel, position = told["channel"], told["position"]
+        if channel in self._limits:
+            self._check_cursor(channel, position, *self._limits[channel])
+            self._farewells[channel] = (number, note["through"], position)
 
     def _subscribe(self, channel: str) -> None:
         made = self.ask("subscribe", channel=channel)
@@ -147,8 +183,17 @@ class ModelSession:
             return  # it was attached anew meanwhile
         self._subscriptions[made["subscription"]] = channel
         position = made["position"]
+        self._check_expired_from(channel, made.get("expired_from"))
         self._confirmed[channel] = self._handed[channel] = position
         self._held[channel] = Held(position, position)
+
+    def _check_expired_from(self, channel: str, position: int | None) -> None:
+        limits, farewell = self._limits.pop(channel, None), self._farewells.pop(channel, None)
+        if farewell is not None:
+            assert position in (farewell[2], None)  # None: asked twice, the answer was lost
+        if position is not None:
+            assert limits is not None, f"{channel} did not run out, or that was known"
+            self._check_cursor(channel, position, *limits)
 
     def _heartbeat(self) -> None:
         attached = self.attached()
@@ -183,8 +228,8 @@ class ModelSession:
                 handler(note["params"])
 
     def _deliver(self, note: dict[str, Any]) -> None:
-        if note.get("expired") and note["subscription"] in self._subscriptions:
-            self._run_out(note["subscription"])
+        if note.get("expired"):
+            self._bid_farewell(note)
         channel = self._subscriptions.get(note["subscription"])
         if channel is None:
             return

@@ -110,6 +110,10 @@ class Adapter:
                     self._answers[document.get("id")] = document
         return self._answers.pop(number)
 
+    def said(self, number: int | str) -> dict[str, Any] | None:
+        """The response to a request if it has come before the answers that were waited for."""
+        return self._answers.pop(number, None)
+
     def _lines(self, deadline: float) -> list[bytes]:
         if not self._selector.select(max(0.0, deadline - time.monotonic())):
             raise TimeoutError("the adapter did not answer in time")

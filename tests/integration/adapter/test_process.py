@@ -124,6 +124,21 @@ def test_a_result_that_waits_behind_another_says_what_is_true_when_it_is_written
     assert daemon.answer("delivered")["positions"] == [[1, 2]]
 
 
+def test_a_change_told_before_a_recv_was_asked_for_is_in_its_result(daemon, harness):
+    """Its author may have asked for the recv, having the answer to the change in hand."""
+    daemon.deliver("old", memory_id="k1")
+    assert daemon.is_silent()
+    harness.ask("ping", "p")
+    assert harness.line()["id"] == "p"
+    harness.signal(signal.SIGSTOP)
+    harness.ask("ping", "q")
+    daemon.revise(1, "new")
+    harness.call(1, "recv")
+    harness.signal(signal.SIGCONT)
+    assert harness.line()["id"] == "q"
+    assert contents(harness.result(1)) == ["new"]
+
+
 def test_a_result_that_is_half_written_stays_as_it_is(daemon, harness):
     daemon.deliver(LARGE, memory_id="k1")
     harness.call(1, "recv", max_kib=4096)
