@@ -22,7 +22,7 @@ from typing import Any, Final, Protocol
 import msgspec
 import uvloop
 
-from agentbus.errors import SetupError
+from agentbus.errors import SetupError, StorageFailed
 from agentbus.model.ports import Instant
 from agentbus.runtime import clock, exits, faults, logs, tasks
 from agentbus.runtime.context import ChildContext, Listening
@@ -56,7 +56,8 @@ class Application(Protocol):
         ...
 
     async def start(self) -> None:
-        """Opens what the application needs. A SetupError is told to the supervisor and final."""
+        """Opens what the application needs. A SetupError or StorageFailed is final: the daemon
+        says it, and stops."""
         ...
 
     async def close(self) -> None:
@@ -122,7 +123,7 @@ class Child:
         if not self._ended.done():
             self._ended.set_result(code)
 
-    def fail(self, error: SetupError) -> None:
+    def fail(self, error: SetupError | StorageFailed) -> None:
         """Last words: restarting will not help, the daemon is to stop and say why."""
         _log.error("failing", code=error.code, text=error.message)
         self.send(CONTROL, Failing(to_failure(error)))
@@ -193,7 +194,7 @@ class Child:
     async def _start(self, application: Application) -> None:
         try:
             await application.start()
-        except SetupError as error:
+        except (SetupError, StorageFailed) as error:
             self.fail(error)
         except Exception as error:  # noqa: BLE001 - logged, and the supervisor decides
             self.crash(error, "start")

@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 from typing import Any, Final
 
+from agentbus.errors import StorageFailed
+from agentbus.model.ports import Instant
 from agentbus.runtime import faults, logs
 from agentbus.runtime.child import Child
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.faults import Point
 from agentbus.runtime.tokens import SystemTokens
-from agentbus.sqlite import Busy
 from agentbus.store.write import WriteStore
 from agentbus.wire.events import Received, Send
 from agentbus.wire.links import (
@@ -23,12 +24,9 @@ from agentbus.wire.links import (
 )
 from agentbus.writer.core import Core
 from agentbus.writer.events import Note
-from agentbus.writer.opening import open_store
+from agentbus.writer.opening import Wait, open_store
 
 OPEN_RETRY_SECONDS: Final = 0.02
-LOCKED_AGAIN_SECONDS: Final = 60.0
-"""Between two lines that say the database is still locked."""
-
 _log = logs.get(__name__)
 
 
@@ -43,37 +41,43 @@ class Writer:
         self._core: Core | None = None
 
     async def start(self) -> None:
-        """Waits out a foreign lock, while pings are answered."""
-        self._store = await self._open()
-        fault = self._child.fault
-        core = Core(
-            self._store,
-            self._context.settings,
-            self._tokens,
-            fault,
-            config_path=self._context.config_path,
-        )
-        self._core = faults.watched(core, fault, event=_heard, before=_said)
+        """Waits out a foreign lock, and a disk that fails for a while; pings are answered."""
+        core = await self._begin()
+        self._core = faults.watched(core, self._child.fault, event=_heard, before=_said)
         self._child.ready()
 
-    async def _open(self) -> WriteStore:
-        path, settings = self._context.paths.database, self._context.settings
-        since = said = None
+    async def _begin(self) -> Core:
+        """Raises StorageFailed where the disk does not mend."""
+        wait = Wait()
         while True:
             now = self._child.clock.now()
             try:
-                store = open_store(path, settings, self._tokens, now, self._child.fault)
-            except Busy as error:
-                since = now.monotonic if since is None else since
-                if said is None or now.monotonic - said >= LOCKED_AGAIN_SECONDS:
-                    said = now.monotonic
-                    waited = round(said - since)
-                    _log.warn("database_locked", text=error.message, seconds=waited)
+                core = self._open(now)
+            except StorageFailed as error:
+                note = wait.goes_on(error, now.monotonic)
+                if note is not None:
+                    self._note(note)
                 await asyncio.sleep(OPEN_RETRY_SECONDS)
             else:
-                if since is not None:
-                    _log.info("database_free", seconds=round(now.monotonic - since, 1))
-                return store
+                note = wait.ended(now.monotonic)
+                if note is not None:
+                    self._note(note)
+                return core
+
+    def _open(self, now: Instant) -> Core:
+        settings, fault = self._context.settings, self._child.fault
+        store = open_store(self._context.paths.database, settings, self._tokens, now, fault)
+        try:
+            core = Core(store, settings, self._tokens, fault, config_path=self._context.config_path)
+        except BaseException:
+            store.close()
+            raise
+        self._store = store
+        return core
+
+    @staticmethod
+    def _note(note: Note) -> None:
+        getattr(_log, note.level)(note.action, **note.fields)
 
     def handle(self, event: Any) -> None:
         """One event, and what follows from it."""
@@ -85,8 +89,8 @@ class Writer:
     def _perform(self, effects: list[Any]) -> None:
         for effect in self._child.perform(effects):
             match effect:
-                case Note(level, action, fields):
-                    getattr(_log, level)(action, **fields)
+                case Note():
+                    self._note(effect)
                 case _:
                     raise TypeError(f"no such effect: {type(effect).__name__}")
 

@@ -203,6 +203,22 @@ def test_a_locked_database_delays_the_start_and_does_not_fail_it(
     assert log.count("action=database_free") == 1
 
 
+def test_a_disk_that_fails_delays_the_start_and_does_not_fail_it(
+    launch: Launch, paths: Paths
+) -> None:
+    os.mkdir(paths.database)  # which cannot be opened as a file
+    process = launch()
+    began = time.monotonic()
+    while time.monotonic() < began + 0.5:  # many tries
+        process.control.send(Ping(1))
+        assert isinstance(process.control.expect(Pong | Ready), Pong)
+    os.rmdir(paths.database)
+    assert process.greet().incarnation == 1
+    log = Path(paths.log("writer")).read_text()
+    assert log.count("action=database_unavailable") == 1
+    assert log.count("action=database_free") == 1
+
+
 def test_a_damaged_file_is_refused_with_the_reason_and_not_touched(
     launch: Launch, paths: Paths
 ) -> None:

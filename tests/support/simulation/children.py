@@ -10,13 +10,13 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from agentbus.errors import AgentbusError, SetupError
+from agentbus.errors import SetupError, StorageFailed
 from agentbus.runtime import exits
-from agentbus.sqlite import Busy
 from agentbus.wire import framing
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.links import CONTROL, Failing, Hand, Ping, Pong, Ready, Taken, ToChild
+from agentbus.writer.opening import Wait
 from tests.support.simulation.pipes import End
 from tests.support.simulation.processes import Process
 from tests.support.simulation.scheduler import Scheduler, Timer
@@ -47,7 +47,7 @@ class Application(Protocol):
         """What it receives, by link."""
 
     def start(self) -> None:
-        """Makes the core. Raises Busy: to be called again; else what `runtime.child` knows."""
+        """Makes the core. Raises StorageFailed: to be called again, a while; SetupError."""
 
     def handle(self, event: Any) -> list[Any]:
         """What the core wants done."""
@@ -94,6 +94,7 @@ class Child(Process):
         self._started = self._said_ready = False
         self._turn_asked = self._received = False
         self._code: int | None = None
+        self._wait = Wait()
         self.later(scheduler.chance("forks").uniform(0.001, 0.05), self._begin)
 
     # ---- what applications ask for
@@ -144,15 +145,8 @@ class Child(Process):
     def _try_start(self) -> None:
         try:
             self.application.start()
-        except Busy:
-            self.later(RETRY_SECONDS, self._try_start)
-            return
-        except SetupError as error:
-            self._send(CONTROL, Failing(to_failure(error)))
-            self._exit(exits.FAILING)
-            return
-        except AgentbusError:
-            self._exit(exits.CRASHED)
+        except (SetupError, StorageFailed) as error:
+            self._start_failed(error)
             return
         self._started = True
         given, self._given = self._given, {}
@@ -161,6 +155,17 @@ class Child(Process):
         early, self._early = self._early, []
         for message in early:
             self._messages(CONTROL, [message])
+
+    def _start_failed(self, error: SetupError | StorageFailed) -> None:
+        try:
+            if isinstance(error, SetupError):
+                raise error
+            self._wait.goes_on(error, self.scheduler.now)
+        except (SetupError, StorageFailed):
+            self._send(CONTROL, Failing(to_failure(error)))
+            self._exit(exits.FAILING)
+        else:
+            self.later(RETRY_SECONDS, self._try_start)
 
     def _exit(self, code: int) -> None:
         if self._code is None:

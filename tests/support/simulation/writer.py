@@ -49,9 +49,14 @@ class Writer:
         """Opens the database."""
         now = self._child.scheduler.instant()
         with self._disk.used():
-            self._store = open_store(self._disk.database, self._settings, self._tokens, now)
-            self._disk.opened(self._store)
-            self._core = Core(self._store, self._settings, self._tokens, self._fault)
+            store = open_store(self._disk.database, self._settings, self._tokens, now)
+            try:
+                self._core = Core(store, self._settings, self._tokens, self._fault)
+            except BaseException:
+                store.close()
+                raise
+        self._store = store
+        self._disk.opened(store)
         self._child.ready()
 
     def _fault(self, point: Point) -> None:
