@@ -105,7 +105,8 @@ class Stream(msgspec.Struct, eq=False):
     confirmed: int
     unsettled: deque[Entry] = msgspec.field(default_factory=deque)
     told: dict[int, Told] = msgspec.field(default_factory=dict)
-    """Places beyond `confirmed` that were handed, in this epoch or an earlier one."""
+    """Places beyond `confirmed` that were handed, in this epoch or an earlier one; and those in
+    gaps that wait to be shown, since these were counted before that."""
 
     behind: bool = False
     """Whether the daemon holds more that it will push."""
@@ -236,7 +237,12 @@ class Stream(msgspec.Struct, eq=False):
     def confirm(self, position: int) -> bool:
         """The daemon has committed this; whether the subscription is over with it."""
         self.confirmed = max(self.confirmed, position)
-        self.told = {seq: told for seq, told in self.told.items() if seq > position}
+        waiting = [gap for each in self.unsettled for gap in each.lost]
+        self.told = {
+            seq: told
+            for seq, told in self.told.items()
+            if seq > position or any(gap.after_seq < seq < gap.resumed_at_seq for gap in waiting)
+        }
         return self.farewell == "said" and position == self.expired_at
 
     def leap(self, position: int) -> list[Entry]:

@@ -355,6 +355,17 @@ def test_a_gap_leaves_out_what_was_shown_and_not_confirmed():
     assert gaps_of(inbox.take(9, ROOM)) == [(2, 5, 2)]
 
 
+def test_a_gap_leaves_out_what_was_shown_and_confirmed_while_it_waited():
+    inbox = attached(note(1, 2))
+    writing = inbox.take(2, ROOM)
+    inbox.begin("1.1")
+    gap = Gap(channel="c1", after_seq=0, resumed_at_seq=5, lost=4)
+    inbox.deliver(note(5, epoch="1.1", gaps=[gap]))
+    inbox.hand_off(writing)
+    inbox.confirm(inbox.report())
+    assert gaps_of(inbox.take(9, ROOM)) == [(2, 5, 2)]
+
+
 def test_a_gap_that_grows_is_told_by_the_rest():
     first = Gap(channel="c1", after_seq=0, resumed_at_seq=3, lost=2)
     inbox = attached(note(3, gaps=[first]))
