@@ -64,6 +64,7 @@ each of which needs a `data_directory` of its own too.
 | automatic retry of an adapter, in all | 30 s |
 | result ceiling, line ceiling | 4 MiB, 8 MiB |
 | names (agents, channels, message ids) | 1 to 128 bytes of UTF-8, no control characters |
+| new names of agents and channels | besides, only characters that are seen, in NFC (decision 21) |
 | operations of one session waiting for acceptance | 64, or 8 MiB |
 | rates: burst | one second's worth, in bytes at least one message of `max_message_kib` |
 | a page of a list, of history or of a search | 100 unless asked otherwise, at most 1000 |

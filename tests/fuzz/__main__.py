@@ -14,6 +14,7 @@ from __future__ import annotations
 import argparse
 import os
 import re
+import shlex
 import subprocess
 import sys
 import tempfile
@@ -60,12 +61,13 @@ def replay(name: str, file: Path) -> int:
 
 
 def engine(name: str, arguments: list[str]) -> int:
-    """Within the process of one target: never returns."""
+    """Within the process of one target: never returns. The first argument is the program that
+    libFuzzer starts again for a merge."""
     import atheris
 
     with atheris.instrument_imports(include=["agentbus"]):
         from tests.fuzz.targets import TARGETS
-    atheris.Setup([sys.argv[0], *arguments], TARGETS[name])
+    atheris.Setup(arguments, TARGETS[name])
     atheris.Fuzz()
     return 0
 
@@ -79,6 +81,7 @@ def fuzz(name: str, seconds: int, *, keep: bool) -> bool:
     corpus.mkdir(parents=True, exist_ok=True)
     words = HERE / "words" / f"{name}.txt"
     code, told = _run(
+        place,
         name,
         f"-max_total_time={seconds}",
         f"-max_len={LARGEST}",
@@ -100,14 +103,17 @@ def fuzz(name: str, seconds: int, *, keep: bool) -> bool:
         print(told[-3000:], f"the input is in {place}", sep="\n", flush=True)
         return False
     if keep:
-        _keep(name, found, corpus)
+        _keep(place, name, found, corpus)
     return True
 
 
-def _run(name: str, *arguments: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "tests.fuzz", name, "--engine=" + "\n".join(arguments)]
+def _run(place: Path, name: str, *arguments: str) -> tuple[int, str]:
+    program = place / "engine"
+    command = shlex.join([sys.executable, "-m", "tests.fuzz", name])
+    program.write_text(f'#!/bin/sh\nexec {command} --engine="$(printf \'%s\\n\' "$0" "$@")"\n')
+    program.chmod(0o700)
     done = subprocess.run(
-        command,
+        [program, *arguments],
         cwd=HERE.parent.parent,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
@@ -118,10 +124,10 @@ def _run(name: str, *arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout.decode(errors="replace")
 
 
-def _keep(name: str, found: Path, corpus: Path) -> None:
+def _keep(place: Path, name: str, found: Path, corpus: Path) -> None:
     """Adds to the corpus what covers something that nothing in it covers."""
     before = len(list(corpus.iterdir()))
-    _run(name, "-merge=1", f"-max_len={KEPT}", str(corpus), str(found))
+    _run(place, name, "-merge=1", f"-max_len={KEPT}", str(corpus), str(found))
     print(f"{name}: {len(list(corpus.iterdir())) - before} inputs kept", flush=True)
 
 
