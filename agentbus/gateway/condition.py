@@ -23,6 +23,8 @@ class Condition:
         self.visible = CommitId(0)
         self.ready = False
         """Whether the projection holds everything that was announced."""
+        self.given_up: frozenset[str] = frozenset()
+        """Services that died too often, and that the daemon goes on without."""
         self.stopping = False
         self.ending = "the daemon is stopping"
         """Why, where it is."""

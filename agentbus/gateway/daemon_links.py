@@ -120,6 +120,7 @@ class DaemonLinks:
                 self._parts.searching.answered(message)
             case Processes():
                 self._parts.status.processes = message.processes
+                self._parts.condition.given_up = frozenset(message.given_up)
             case Stop():
                 self._stopping.begin()
             case RedisUp() | RedisDown():

@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from agentbus.errors import AgentbusError, Recovering
+from agentbus.errors import AgentbusError, InternalError, Recovering
 from agentbus.gateway import accept
 from agentbus.gateway.alarms import Alarms
 from agentbus.gateway.channels import Channels
@@ -46,6 +46,8 @@ NUDGE: Final = "commits for the index"
 """Name of the alarm at which `nudge` is due."""
 
 QUERY_ENGINE: Final = "query_engine"
+INDEXER: Final = "indexer"
+"""The service that searches where the server does not."""
 
 
 class _Search:
@@ -90,6 +92,11 @@ class Searching:
         """Has it looked for; the answer follows."""
         accept.search(params)
         self._condition.require_ready()
+        if INDEXER in self._condition.given_up and self._backend != QUERY_ENGINE:
+            raise InternalError(
+                "nothing can be searched: the indexer died too often; `agentbus stop` and the next "
+                "call start the daemon anew, `agentbus status` names the logs that say why"
+            )
         attachment = live(call.connection, params.attachment)
         call.connection.begin_read()
         ask = SearchAsk(

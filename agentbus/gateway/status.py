@@ -22,6 +22,7 @@ from agentbus.gateway.searching import Searching
 from agentbus.gateway.status_document import Facts, document, next_undelivered
 from agentbus.mirror.read import sent_at
 from agentbus.model.ids import AttachmentId, ChannelId, Seq
+from agentbus.runtime.paths import log_file
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     PROJECTOR_GATEWAY,
@@ -193,12 +194,17 @@ class StatusDesk:
             self._storage_failure = (self._alarms.now, error.message)
 
     def _degraded(self) -> list[str]:
-        if self._storage_failure is None:
-            return []
-        at, text = self._storage_failure
-        if self._alarms.now > at + DEGRADED_SECONDS:
-            return []
-        return [f"a commit failed within the last minute: {text}"]
+        log = log_file(self._settings, "supervisor")
+        reasons = [
+            f"the {name} died too often and is not started again: what it does is not there until "
+            f"the daemon is started anew; {log} and its own log say why"
+            for name in sorted(self._condition.given_up)
+        ]
+        if self._storage_failure is not None:
+            at, text = self._storage_failure
+            if self._alarms.now <= at + DEGRADED_SECONDS:
+                reasons.append(f"a commit failed within the last minute: {text}")
+        return reasons
 
     def _attachments(self) -> dict[AttachmentId, Attachment]:
         return {each.id: each for each in attachments_of(self._connections)}

@@ -307,6 +307,7 @@ class Core:
         elif self._roster.services[process.name].needed:
             self._fail(InternalError(text))
         else:
+            process.given_up = True
             self._outbox.note("error", "given_up", name=process.name, how=how)
 
     def _condemn(self, process: Process, why: str) -> None:

@@ -18,7 +18,7 @@ class Outbox:
     def __init__(self, roster: Roster) -> None:
         self._roster = roster
         self._effects: list[ev.Effect] = []
-        self._listed: list[ProcessInfo] = []
+        self._listed: Processes | None = None
 
     def take(self) -> list[ev.Effect]:
         """What has been collected, and from now on nothing."""
@@ -46,13 +46,13 @@ class Outbox:
 
     def tell_processes(self, supervisor: ProcessInfo) -> None:
         """The list of processes for those who show it, if it has changed."""
-        listed = [supervisor, *self._roster.infos()]
+        listed = Processes([supervisor, *self._roster.infos()], self._roster.given_up())
         if listed == self._listed:
             return
         self._listed = listed
         for process, service in self._roster.children():
             if service.told_processes:
-                self.tell(process, Processes(listed))
+                self.tell(process, listed)
 
     def drop(self, ends: Iterable[End]) -> None:
         """Ends that nobody needs."""

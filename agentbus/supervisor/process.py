@@ -28,6 +28,8 @@ class Process:
         self.started_at = 0.0
         self.starts = 0
         self.deaths = Deaths()
+        self.given_up = False
+        """Died too often, and is not needed; until something makes it start again."""
         self.due: float | None = None
         """When to start it again."""
         self.deadline: float | None = None
@@ -55,6 +57,7 @@ class Process:
         self.state = moved(self.name, self.state, State.STARTING)
         self.pid, self.socket_path, self.started_at = pid, socket_path, now.wall
         self.starts += 1
+        self.given_up = False
         self.due = self.deadline = self._halted = None
         self._heard = now.monotonic
 

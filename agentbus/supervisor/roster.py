@@ -58,6 +58,10 @@ class Roster:
         """Those that live, for `status`."""
         return [process.info() for process in self if process.alive]
 
+    def given_up(self) -> list[str]:
+        """Names of those that the daemon goes on without."""
+        return [process.name for process in self if process.given_up]
+
     def times(self) -> list[float]:
         """When something is to be done about any of them."""
         return [

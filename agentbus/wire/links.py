@@ -68,9 +68,11 @@ class ProcessInfo(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Processes(Frame, frozen=True, tag=4):
-    """Sent to the gateway whenever the list changes, for `status`."""
+    """Sent to the gateway whenever the list changes, for `status`. `given_up` are the services that
+    died too often and that the daemon goes on without."""
 
     processes: list[ProcessInfo]
+    given_up: list[str] = []
 
 
 class Ping(Frame, frozen=True, tag=5):

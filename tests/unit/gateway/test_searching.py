@@ -11,9 +11,11 @@ from agentbus.gateway.searching import NUDGE_SECONDS, PATIENCE_SECONDS
 from agentbus.wire.error_codes import Failure
 from agentbus.wire.events import Closed, Opened, Received
 from agentbus.wire.links import (
+    CONTROL,
     GATEWAY_INDEXER,
     Append,
     IndexUpTo,
+    Processes,
     SearchAsk,
     SearchCancel,
     SearchFilter,
@@ -173,6 +175,17 @@ def test_at_the_end_of_the_daemon_searches_end() -> None:
     request = search(rig, connection, attachment)
     rig.stop()
     assert rig.result(connection, request)["code"] == "unavailable"
+
+
+def test_without_an_indexer_for_good_a_search_is_refused_at_once() -> None:
+    rig = indexed()
+    connection, attachment = rig.member(1)
+    rig.event(Received(CONTROL, Processes([], ["indexer"])))
+    error = rig.result(connection, search(rig, connection, attachment))
+    assert (error["code"], error["retryable"]) == ("internal", False)
+    rig.event(Received(CONTROL, Processes([])))
+    search(rig, connection, attachment)
+    assert len(asked(rig)) == 1
 
 
 def test_while_the_bus_recovers_nothing_is_searched() -> None:

@@ -244,6 +244,16 @@ def test_restarts_and_full_budgets_are_warned_of() -> None:
     assert f"writer was restarted 2 times; {log} says why" in warnings
 
 
+def test_who_was_given_up_is_named_until_it_runs_again() -> None:
+    rig = Rig()
+    rig.event(Received(CONTROL, Processes([], ["indexer"])))
+    (reason,) = status(rig)["reasons"]
+    assert reason.startswith("the indexer died too often and is not started again")
+    assert log_file(rig.settings, "supervisor") in reason
+    rig.event(Received(CONTROL, Processes([])))
+    assert status(rig)["reasons"] == []
+
+
 def test_an_index_shows_how_far_it_is() -> None:
     rig = Rig()
     rig.show(1, 1)

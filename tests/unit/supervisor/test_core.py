@@ -21,6 +21,7 @@ from agentbus.wire.links import (
     RedisDown,
     RedisUnfit,
     RedisUp,
+    SearchBackend,
     Stop,
     StopRequested,
     Taken,
@@ -652,3 +653,18 @@ def test_a_daemon_whose_place_is_anothers_stops_in_order_and_says_so(shell):
     effects = shell.wait(1.5)
     assert of(ev.ReportFailure, effects)[0].failure.message == "process 7 serves here now"
     assert told(effects, "gateway", Stop)
+
+
+def test_a_service_that_is_not_needed_is_given_up_and_the_gateway_told(shell):
+    shell.up()
+    shell.say("projector", SearchBackend(True))
+    for _ in range(6):
+        shell.say("indexer", Ready())
+        effects = shell.die("indexer")
+        told_last = told(effects, "gateway", Processes)[-1].given_up
+        shell.wait(2.1)
+    assert told_last == ["indexer"]
+    assert "indexer" not in shell.living
+    assert shell.code is None
+    effects = shell.say("projector", SearchBackend(True))
+    assert told(effects, "gateway", Processes)[-1].given_up == []
