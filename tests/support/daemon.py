@@ -162,8 +162,11 @@ class Daemon:
 
     def supervisors(self) -> list[int]:
         """Pids of all daemons of this place, also of such as are about to leave it to another."""
-        holders = {process.pid: process for process in _processes(self._holds_lock)}
-        return [pid for pid, process in holders.items() if process.ppid() not in holders]
+        parents: dict[int, int] = {}
+        for process in _processes(self._holds_lock):
+            with suppress(psutil.Error):  # it has ended meanwhile
+                parents[process.pid] = process.ppid()
+        return [pid for pid, parent in parents.items() if parent not in parents]
 
     def _holds_lock(self, process: psutil.Process) -> bool:
         return any(file.path == self.paths.lock for file in process.open_files())
