@@ -112,6 +112,8 @@ class Terms(msgspec.Struct, frozen=True):
     receipts: int
     tombstones: int
     tight: bool
+    budget: int
+    """Bytes of rows that the database may hold."""
 
 
 def terms(settings: Settings, hour: int, mib: int) -> Terms:
@@ -122,6 +124,7 @@ def terms(settings: Settings, hour: int, mib: int) -> Terms:
         settings.dedup_retention_hours * hour,
         settings.tombstone_min_hours * hour,
         tight=min(settings.redis_budget_mib, settings.sqlite_budget_mib) * mib < AMPLE,
+        budget=settings.sqlite_budget_mib * mib,
     )
 
 

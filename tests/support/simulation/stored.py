@@ -24,6 +24,7 @@ RECEIPTS: Final = """
     SELECT id, operation_id, seq, accepted_at, session_id FROM receipts WHERE id > ? ORDER BY id
 """
 SESSION: Final = "SELECT 1 FROM sessions WHERE id = ?"
+USED: Final = "SELECT logical_bytes FROM meta"
 IDS: Final = "SELECT id FROM messages"
 RECEIPT_IDS: Final = "SELECT id FROM receipts"
 MEMORIES: Final = "SELECT memory_id FROM messages WHERE memory_id IS NOT NULL AND tombstone = 0"
@@ -100,8 +101,12 @@ class Stored:
         connection = self.connection()
         for columns in connection.execute(RECEIPTS, (self._last_receipt,)).fetchall():
             self._remembered(Receipt(*columns))
-        for columns in connection.execute(ROWS, (self._last_id,)).fetchall():
-            self._inserted(Row(*columns))
+        inserted = [Row(*each) for each in connection.execute(ROWS, (self._last_id,)).fetchall()]
+        for row in inserted:
+            self._inserted(row)
+        if any(row.revision in (None, 1) for row in inserted):
+            (used,) = connection.execute(USED).fetchone()
+            require(used <= self.terms.budget, "more than fits", used, self.terms.budget)
         current = {identity for (identity,) in connection.execute(MEMORIES).fetchall()}
         for identity, memory in self.memories.items():
             if identity not in current and not memory.deleted:
