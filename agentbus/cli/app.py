@@ -10,7 +10,20 @@ from typing import Annotated
 import typer
 
 from agentbus import __version__
-from agentbus.cli.commands import config, daemon, demo, init, mcp, reset, status, stop, wait
+from agentbus.cli.commands import (
+    config,
+    daemon,
+    demo,
+    init,
+    mcp,
+    reset,
+    search,
+    send,
+    status,
+    stop,
+    tail,
+    wait,
+)
 from agentbus.errors import AgentbusError
 from agentbus.runtime import exits, refusals
 
@@ -29,6 +42,9 @@ app.command("stop")(stop.stop)
 app.command("reset")(reset.reset)
 app.command("init")(init.init)
 app.command("wait")(wait.wait)
+app.command("tail")(tail.tail)
+app.command("send")(send.send)
+app.command("search")(search.search)
 app.command("demo")(demo.demo)
 app.add_typer(config.app, name="config")
 
