@@ -39,7 +39,7 @@ def audited(bus: Daemon, senders: int = 4) -> Iterator[Traffic]:
 def copies(bus: Daemon) -> None:
     """Redis and the search index of a bus that runs, and comes to rest, hold what the database
     does: every message and the present revision of every memory, in their places, and no other."""
-    bus.wait_until(_rests)
+    bus.wait_until(rests)
     with closing(_open(bus.paths.database)) as connection:
         rows = connection.execute(LIVE).fetchall()
         channels = connection.execute("SELECT id, kind FROM channels").fetchall()
@@ -57,7 +57,8 @@ def copies(bus: Daemon) -> None:
     _found(bus, rows)
 
 
-def _rests(status: dict[str, Any]) -> bool:
+def rests(status: dict[str, Any]) -> bool:
+    """Whether Redis and the index are where the database is."""
     copies = (status["redis"], status["index"])
     return status["state"] == "ready" and not any(copy and copy["lag_commits"] for copy in copies)
 
