@@ -13,9 +13,8 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from agentbus.runtime.faults import Fired, Point
-from agentbus.supervisor import locks
 from tests.support.audit import audited
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, owner
 from tests.support.faults import Points
 from tests.support.traffic import Traffic
 
@@ -42,13 +41,6 @@ def pids(bus: Daemon) -> dict[str, int]:
 
 def adapters(traffic: Traffic) -> list[int]:
     return [member.adapters for member in (traffic.reader, *traffic.senders)]
-
-
-def owner(path: str) -> int:
-    """The process that a lock file names."""
-    found = locks.read(path)
-    assert found is not None
-    return found.pid
 
 
 class Windows:

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from agentbus.runtime.faults import Point
-from agentbus.supervisor import locks
 from tests.support import audit, redis
 from tests.support.clock import ClockFile
-from tests.support.daemon import Daemon, wait
+from tests.support.daemon import Daemon, owner, wait
 from tests.support.faults import Points
 from tests.support.peers import Attached, Peer, RefusedError
 
@@ -183,12 +182,6 @@ def test_a_catch_up_interrupted_goes_on_where_redis_is(
     audit.copies(bus)
     assert stored(bus) == MANY + 11
     assert rebuilds(bus) == 1  # the first Redis was empty
-
-
-def owner(path: str) -> int:
-    found = locks.read(path)
-    assert found is not None
-    return found.pid
 
 
 def rebuilds(bus: Daemon) -> int:

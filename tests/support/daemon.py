@@ -21,6 +21,7 @@ import psutil
 
 from agentbus import config
 from agentbus.runtime.paths import locate
+from agentbus.supervisor import locks
 from tests.support.peers import Peer
 
 BOUND = 30.0
@@ -202,6 +203,13 @@ class TestClock:
         new = self._path.with_suffix(".new")
         new.write_bytes(msgspec.json.encode(shift))
         new.replace(self._path)
+
+
+def owner(lock: str) -> int:
+    """The process that a lock file names: the supervisor, or Redis."""
+    found = locks.read(lock)
+    assert found is not None
+    return found.pid
 
 
 def _processes(wanted: Callable[[psutil.Process], bool]) -> list[psutil.Process]:
