@@ -31,6 +31,7 @@ from agentbus.gateway.events import (
     StopInspection,
     UseRedis,
 )
+from agentbus.gateway.holdings import Holdings
 from agentbus.gateway.lookups import Lookups
 from agentbus.gateway.programs import Programs
 from agentbus.gateway.redis_link import connecting
@@ -53,6 +54,9 @@ from agentbus.wire.links import (
 
 RESULTS_BYTES: Final = 16 * MIB
 """What may wait for an adapter to read it beside its window: a few of the largest results."""
+
+HELD_BYTES: Final = 128 * MIB
+"""What may be held for all adapters together: lines that have not ended, what is not read."""
 
 LAST_WRITE_SECONDS: Final = 1.0
 
@@ -106,6 +110,7 @@ class Gateway:
         self._programs = Programs(context.settings.inspection_command, self._happened)
         self._usages = Usages()
         self._sockets: dict[int, AdapterSocket] = {}
+        self._holdings = Holdings(HELD_BYTES)
         self._accepts = 0
         self._unflushed: dict[int, AdapterSocket] = {}
 
@@ -161,7 +166,13 @@ class Gateway:
         if not trusted:
             _log.warn("stranger_refused", connection=identity)
         adapter = AdapterSocket(
-            self._child.loop, sock, identity, self._bound, self._lines, self._disconnected
+            self._child.loop,
+            sock,
+            identity,
+            self._bound,
+            self._holdings,
+            self._lines,
+            self._disconnected,
         )
         self._sockets[identity] = adapter
         adapter.open()

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
+from agentbus.gateway.holdings import Holdings
 from agentbus.runtime import logs, platform
 from agentbus.wire.lines import LineDecoder, Overlong
 from agentbus.wire.rpc import MAX_LINE
@@ -46,7 +47,8 @@ _view: Final = memoryview(_buffer)
 class AdapterSocket:
     """One connection. `on_end` is called once, after the last line, unless `close` was called.
 
-    A peer that leaves more than `bound` bytes unread is cut off.
+    A peer that leaves more than `bound` bytes unread is cut off, and one that holds most of all
+    where `holdings` are too much.
     """
 
     def __init__(
@@ -55,6 +57,7 @@ class AdapterSocket:
         sock: socket.socket,
         identity: int,
         bound: int,
+        holdings: Holdings,
         on_lines: OnLines,
         on_end: OnEnd,
     ) -> None:
@@ -62,6 +65,8 @@ class AdapterSocket:
         self._loop = loop
         self._socket = sock
         self._bound = bound
+        self._holdings = holdings
+        self._held = 0
         self._on_lines = on_lines
         self._on_end = on_end
         self._decoder = LineDecoder(MAX_LINE)
@@ -71,6 +76,7 @@ class AdapterSocket:
         self._peer_reads = True
         self._ending = False
         self._closed = False
+        self._cut = False
 
     def open(self) -> None:
         """Begins to read."""
@@ -121,13 +127,19 @@ class AdapterSocket:
 
     def _stuck(self) -> None:
         if self._unread > self._bound:
-            self._cut_off()
-        elif not self._watching:
+            self.cut_off()
+            return
+        if not self._watching:
             self._watching = True
             self._loop.add_writer(self._socket, self.flush)
+        self._hold()
 
-    def _cut_off(self) -> None:
-        _log.warn("cut_off", connection=self.id, unread=self._unread)
+    def cut_off(self) -> None:
+        """Ends a connection that costs too much."""
+        if self._cut:
+            return
+        self._cut = True
+        _log.warn("cut_off", connection=self.id, unread=self._unread, held=self._decoder.pending)
         self._forget_output()
         self._readable()  # what it has reported still counts
         self._end()
@@ -136,6 +148,14 @@ class AdapterSocket:
         if self._watching:
             self._watching = False
             self._loop.remove_writer(self._socket)
+            self._hold()
+
+    def _hold(self) -> None:
+        """Tells what it costs, where that has changed."""
+        held = 0 if self._closed or self._cut else self._unread + self._decoder.pending
+        if held != self._held:
+            self._held = held
+            self._holdings.hold(self, held)
 
     def _forget_output(self) -> None:
         self._peer_reads = False
@@ -163,6 +183,7 @@ class AdapterSocket:
         self._loop.remove_writer(self._socket)
         self._socket.close()
         self._forget_output()
+        self._hold()
 
     def _end(self) -> None:
         if not self._closed:
@@ -188,6 +209,7 @@ class AdapterSocket:
             lines = self._decoder.feed(bytes(_view[:count]))
             if lines:
                 self._on_lines(self.id, lines)
+            self._hold()
         self._loop.call_soon(self._readable)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from agentbus.gateway import sockets
+from agentbus.gateway.holdings import Holdings
 from agentbus.gateway.sockets import Acceptor, AdapterSocket
 from agentbus.wire.lines import Overlong
 from agentbus.wire.rpc import MAX_LINE
@@ -23,13 +24,19 @@ from tests.integration.gateway.conftest import run_loop, until
 class Ends:
     """An adapter socket and its peer."""
 
-    def __init__(self, bound: int = 1 << 30) -> None:
+    def __init__(self, bound: int = 1 << 30, holdings: Holdings | None = None) -> None:
         self.peer, ours = socket.socketpair()
         self.peer.setblocking(False)
         self.lines: list[bytes | Overlong] = []
         self.ended: list[int] = []
         self.socket = AdapterSocket(
-            asyncio.get_running_loop(), ours, 7, bound, self._got, self.ended.append
+            asyncio.get_running_loop(),
+            ours,
+            7,
+            bound,
+            holdings or Holdings(1 << 30),
+            self._got,
+            self.ended.append,
         )
         self.socket.open()
 
@@ -121,6 +128,30 @@ def test_who_leaves_too_much_unread_is_cut_off_and_its_reports_count() -> None:
         ends.socket.send(b"y")
         ends.socket.flush()
         ends.close()
+
+    run_loop(main())
+
+
+def test_who_holds_most_is_cut_off_where_all_hold_too_much() -> None:
+    async def main() -> None:
+        holdings = Holdings(300_000)
+        small, large, silent = (Ends(holdings=holdings) for _ in range(3))
+        for ends, size in ((small, 100_000), (large, 190_000)):
+            await asyncio.get_running_loop().sock_sendall(ends.peer, b"first\n" + b"x" * size)
+        await until(lambda: holdings.total == 290_000)
+        silent.socket.send(b"y" * 10_000_000)
+        silent.socket.flush()  # what its socket does not take is held too
+        await until(lambda: silent.ended == [7])
+        assert holdings.total == 290_000
+        await asyncio.get_running_loop().sock_sendall(small.peer, b"x" * 20_000)
+        await until(lambda: large.ended == [7])
+        assert (small.ended, large.lines) == ([], [b"first"])
+        await asyncio.get_running_loop().sock_sendall(small.peer, b"\n")
+        await until(lambda: len(small.lines) == 2)
+        assert len(small.lines[1]) == 120_000
+        assert holdings.total == 0
+        for ends in (small, large, silent):
+            ends.close()
 
     run_loop(main())
 

@@ -163,6 +163,28 @@ def sessions(bus: Daemon) -> set[str]:
     return {row["session"] for row in bus.status()["sessions"] if row["attached"]}
 
 
+def test_many_half_lines_are_bounded_together_and_who_holds_little_stays(bus: Daemon) -> None:
+    gateway = bus.pid("gateway")
+    before = most = resident(gateway)
+    half = b"x" * (MAX_LINE - MIB)
+    peers: list[Peer] = []
+    with bus.peer() as modest:
+        modest.write(b'{"jsonrpc":"2.0","id":"half",')
+        try:
+            for _ in range(40):  # 280 MiB, if all of it was held
+                peers.append(bus.peer())
+                with suppress(ConnectionError):
+                    peers[-1].write(half)
+                most = max(most, resident(gateway))
+            assert talk(bus) < 5
+            assert most - before < 128 * MIB + GROWTH
+        finally:
+            for peer in peers:
+                peer.close()
+        modest.write(b'"method":"status"}\n')
+        assert modest.result("half")["status"]["state"] == "ready"
+
+
 # many
 
 
