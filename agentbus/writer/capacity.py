@@ -20,6 +20,10 @@ import msgspec
 from agentbus.config import MIB, Settings
 from agentbus.errors import CapacityExhausted
 
+MUCH: Final = 1 / 16
+"""The part of the budget by which usage may change before it is measured again: what the first
+messages of a bus cost is a guess, and a search index costs several times their size."""
+
 BudgetName = Literal["redis_budget_mib", "sqlite_budget_mib"]
 
 ROW_OVERHEAD: Final = 320
@@ -82,6 +86,10 @@ class Capacity:
     def projection(self, live: int) -> int:
         """What Redis and the text index take for so many bytes of envelopes."""
         return int(self._base + live * (self._ratio + self._beside))
+
+    def differs(self, asked: int, stored: Stored) -> bool:
+        """Whether the projection's usage has changed much since it was so much."""
+        return abs(self.projection(stored.live) - asked) > self.redis_limit * MUCH
 
     def room(self, stored: Stored) -> int:
         """Bytes of envelopes, each with `ROW_OVERHEAD`, that fit both budgets; not below 0."""

@@ -303,7 +303,8 @@ class Core:
         self._fault(Point.COMMITTED)
         self._tidy.changed(now)
         rows = work.rows
-        self._retention.committed(rows.logical_bytes, rows.live_bytes, rows.replaced)
+        added = (rows.logical_bytes, rows.live_bytes, rows.replaced)
+        self._retention.committed(self._durable, *added)
         if room.refused:
             self._retention.warn(now)
         return self._tell(work, outcomes)

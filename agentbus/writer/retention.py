@@ -4,7 +4,8 @@
     age        at every cleanup, ordinary rows older than the retention, oldest first
     receipts   at every cleanup, those older than their lifetime
     purge      at every cleanup, tombstones older than their minimum age, and the floor raised
-    measure    at every cleanup, Redis is asked for its size, to go on with a better ratio
+    measure    at every cleanup, and whenever usage has changed by a part of the budget, Redis is
+               asked for its size, to go on with a better ratio
     capacity   when a batch does not fit: at once until it does, and between the batches until the
                free target is reached, oldest first across all ordinary channels
 
@@ -14,6 +15,7 @@ goes from the database goes from the projection: each chunk's boundaries follow 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, TypeVar
 
@@ -21,6 +23,7 @@ import msgspec
 
 from agentbus.config import MIB, Settings
 from agentbus.errors import AgentbusError
+from agentbus.model.ids import CommitId
 from agentbus.model.ports import Instant
 from agentbus.model.session import HOUR_MS
 from agentbus.sqlite import Busy
@@ -53,6 +56,7 @@ WARN_SECONDS: Final = 900.0
 """Between two capacity warnings."""
 
 MEASURES_KEPT: Final = 64
+COMMITS_KEPT: Final = 1024
 
 AMPLE: Final = 8 * MIB
 """Where any batch fits: `batch.MAX_BYTES` and a message more."""
@@ -81,7 +85,10 @@ class Retention:
         self._cleaning = False
         self._sweep: list[Callable[[Instant], Chunk]] = []
         self._round = 0
-        self._lives: dict[int, int] = {}
+        self._lives: dict[int, tuple[int, int]] = {}  # by round: live bytes, growth until then
+        self._growth = 0  # live bytes that commits have added
+        self._growths: deque[tuple[CommitId, int]] = deque(maxlen=COMMITS_KEPT)
+        self._asked = 0  # the projection's usage when its size was asked for last
         self._not_before = 0.0
         self._warned_at: float | None = None
         self._known: Stored | None = None
@@ -96,14 +103,24 @@ class Retention:
             self._accounting = Accounting(self._store, bound)
 
     def measured(self, measured: Measured) -> None:
-        """Redis has told its size."""
-        live = self._lives.pop(measured.round, None)
-        if live is not None:
+        """Redis has told its size, maybe after commits later than the round."""
+        asked = self._lives.pop(measured.round, None)
+        if asked is not None:
+            live = asked[0] + max(0, self._growth_at(measured.commit_id) - asked[1])
             size, with_index = measured.dataset_bytes, measured.with_index
             self._capacity.measured(size, live, with_index=with_index)
 
-    def committed(self, logical: int, live: int, replaced: Sequence[Revision]) -> None:
+    def _growth_at(self, commit_id: CommitId) -> int:
+        """By how much commits had grown the projection up to this one, as far as it is known."""
+        known = (growth for commit, growth in reversed(self._growths) if commit <= commit_id)
+        return next(known, 0)
+
+    def committed(
+        self, commit_id: CommitId, logical: int, live: int, replaced: Sequence[Revision]
+    ) -> None:
         """A batch is in the database, which has grown by so much; these revisions were replaced."""
+        self._growth += live
+        self._growths.append((commit_id, self._growth))
         if self._known is not None:
             self._known = Stored(self._known.logical + logical, self._known.live + live)
         if self._accounting is not None:
@@ -149,6 +166,8 @@ class Retention:
         unverified = self._accounting is not None and not self._accounting.done
         if self._cleaning or self._sweep or unverified or self._next_sweep is None:
             return max(now.monotonic, self._not_before)
+        if self._is_to_measure():
+            return max(now.monotonic, self._not_before)
         return max(self._next_sweep, self._not_before)
 
     def due(self, now: Instant) -> list[Effect]:
@@ -181,6 +200,8 @@ class Retention:
             effects, self._cleaning = self._evict(None, now)
             return effects
         self._cleaning = False
+        if self._is_to_measure():
+            return self._measure(now)[0]
         if self._accounting is not None and not self._accounting.done:
             with self._store.transaction():
                 return list(self._accounting.step())
@@ -248,6 +269,9 @@ class Retention:
             self._store.gaps.forget_passed(int(now.wall * 1000))
         return NOTHING
 
+    def _is_to_measure(self) -> bool:
+        return self._known is not None and self._capacity.differs(self._asked, self._known)
+
     def _measure(self, _now: Instant) -> Chunk:
         return [Send(WRITER_PROJECTOR, Evicted(self._next_round(), []))], False
 
@@ -256,7 +280,9 @@ class Retention:
         while len(self._lives) >= MEASURES_KEPT:
             del self._lives[next(iter(self._lives))]
         self._known = None
-        self._lives[self._round] = self._stored().live
+        live = self._stored().live
+        self._lives[self._round] = (live, self._growth)
+        self._asked = self._capacity.projection(live)
         return self._round
 
     # ---- how full

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from agentbus.config import MIB
 from tests.integration.conftest import NO_QUERY_ENGINE
 from tests.support.daemon import Daemon, wait
 from tests.support.peers import Attached, RefusedError
@@ -83,6 +85,28 @@ def test_search_comes_back_after_the_server_was_killed(bus: tuple[Daemon, str]) 
             session.send("general", f"m{number}", f"message {number} of many")
         os.kill(daemon.pid("redis"), signal.SIGKILL)
         assert search(session, '"message 17"') == ["message 17 of many"]
+
+
+@pytest.mark.timeout(180)
+def test_an_index_of_many_words_stays_within_the_budget(tmp_path: Path) -> None:
+    """In Redis it takes several times the text's size, and what is deleted leaves it later."""
+    chance = random.Random(1)
+    letters = "abcdefghijklmnopqrstuvwxyz"
+    words = ["".join(chance.choices(letters, k=chance.randint(3, 9))) for _ in range(20_000)]
+    rates = {"send_messages_per_second": 10_000, "send_kib_per_second": 65_536}
+    server = {"redis_executable": str(executable(tmp_path)), "redis_budget_mib": 64}
+    with Daemon(**rates, **server) as bus:
+        bus.start()
+        with bus.peer() as peer:
+            session = peer.attach("one")
+            sizes = []
+            for number in range(2000):
+                session.send("general", f"m{number}", " ".join(chance.choices(words, k=1700)))
+                if number % 50 == 0:
+                    peer.call("heartbeat")
+                    sizes.append(bus.status()["redis"]["dataset_bytes"] or 0)
+        assert bus.status()["totals"]["evicted"] > 100
+    assert 40 * MIB < max(sizes) < 64 * MIB * 1.1
 
 
 TYPED = {

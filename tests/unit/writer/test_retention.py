@@ -305,6 +305,33 @@ def test_a_measure_is_asked_for_at_every_cleanup_and_believed(world):
     assert status.projection_bytes == pytest.approx(3 * live, rel=0.01)
 
 
+def test_a_measure_is_asked_for_whenever_usage_has_changed_by_a_part_of_the_budget(world):
+    sam = world.register().attachment
+    clean(world)
+    world.take(Evicted)
+    send(world, sam, 10, size=60_000)
+    clean(world)
+    assert world.take(Evicted) == []
+    send(world, sam, 30, size=60_000)
+    clean(world)
+    assert [asked.boundaries for asked in world.take(Evicted)] == [[]]
+    clean(world)
+    assert world.take(Evicted) == []
+
+
+def test_a_measure_counts_for_what_redis_had_by_then(world):
+    sam = world.register().attachment
+    send(world, sam, 100, size=60_000)
+    world.take(Evicted)
+    pass_time(world, 61)
+    asked = world.take(Evicted)[-1]
+    send(world, sam, 50, size=60_000)
+    then, live = world.core._durable, counted(world)["live"]
+    send(world, sam, 50, size=60_000)
+    world.tell(WRITER_PROJECTOR, Measured(asked.round, then, 3 * live, True))
+    assert world.core._retention._capacity.projection(live) == pytest.approx(3 * live, rel=0.01)
+
+
 def test_nothing_is_deleted_while_the_projection_is_not_there(world):
     sam = world.register().attachment
     send(world, sam, 5)
