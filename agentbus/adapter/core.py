@@ -7,12 +7,14 @@ is told unasked.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, assert_never
 
 import msgspec
 
 from agentbus.adapter import arguments, tools
 from agentbus.adapter.answers import Answers
+from agentbus.adapter.bindings import Thread
 from agentbus.adapter.calls import Calls
 from agentbus.adapter.events import (
     Asked,
@@ -70,6 +72,8 @@ class Launch(msgspec.Struct, frozen=True):
     project: Project
     settings: Settings
     version: str
+    rendezvous: Callable[[], str | None] = lambda: None
+    """What a session hook has left for this adapter."""
 
 
 class AdapterCore:
@@ -80,7 +84,7 @@ class AdapterCore:
         self._tools = {tool.name: tool for tool in tools.table(launch.settings)}
         info = ServerInfo("agentbus", "agentbus", launch.version, tools.INSTRUCTIONS)
         self._mcp = McpServer(info, list(self._tools.values()), [INBOX])
-        self._identity = Identity(launch.given)
+        self._identity = Identity(launch.given, launch.rendezvous)
         self._wishes = Wishes(launch.settings, tokens)
         self._link = Link(self._effects)
         self._sessions = Sessions(self._link, launch.given.agent, launch.project, launch.settings)
@@ -226,16 +230,23 @@ class AdapterCore:
             self._answers.fail(call.call, error)
 
     def _use(self, call: ToolCall, now: Instant) -> None:
-        given = arguments.check(self._tools[call.name], call.arguments)
+        given, said = self._identity.in_band(call.client, call.arguments)
+        given = arguments.check(self._tools[call.name], given)
         if call.name == "bind_caller":
             self._identity.bind(given, now.monotonic)
             self._answers.answer(call.call, b'{"bound":true}')
         else:
-            self._ask(call, given, now)
+            self._ask(call, given, now, said)
 
-    def _ask(self, call: ToolCall | ResourceRead, given: Arguments, now: Instant) -> None:
+    def _ask(
+        self,
+        call: ToolCall | ResourceRead,
+        given: Arguments,
+        now: Instant,
+        said: Thread | None = None,
+    ) -> None:
         """Raises what cannot be asked for, and why."""
-        caller = self._identity.caller(call.client, call.meta, now.monotonic)
+        caller = self._identity.caller(call.client, call.meta, now.monotonic, said)
         session = self._sessions.want(caller, now.monotonic)
         tool = COUNTS if isinstance(call, ResourceRead) else call.name
         wish = self._wishes.wish(tool, given, call.client or self._identity.client, now)

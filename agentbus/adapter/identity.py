@@ -3,10 +3,10 @@
 Evidence, the strongest first (harnesses differ in what they supply, and change):
 
 1. A hook of Claude Code has bound the call (`bindings`); Codex names the thread and its root
-   conversation in the `_meta` of each call.
+   conversation in the `_meta` of each call; a plugin of opencode adds an argument to it.
 2. `--session`, with `--application` or the client's own name.
 3. What was bound last, where a harness named sessions before and does not now.
-4. Claude Code's environment at start.
+4. Claude Code's environment at start; what a session hook of Gemini CLI has left (`rendezvous`).
 5. Nothing: a random session for as long as this adapter lives, never resumed.
 
 What was given at start is the root, whatever a call names; calls may still show subagents of it. A
@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -33,14 +34,21 @@ NAME_BYTES: Final = 128
 
 CLAUDE: Final = "claude-code"
 CODEX: Final = "codex"
+GEMINI: Final = "gemini-cli"
+OPENCODE: Final = "opencode"
 UNNAMED: Final = "mcp"
 """The application of a client that does not say what it is."""
 
-_APPLICATIONS: Final = {"codex-mcp-client": CODEX, "gemini-cli-mcp-client": "gemini-cli"}
+_APPLICATIONS: Final = {"codex-mcp-client": CODEX, "gemini-cli-mcp-client": GEMINI}
 """Client names that are not the program's."""
 
 _SPAWNED: Final = ("thread_spawn", "collab_spawn")
 """Codex' kinds of subagents that say nothing of what they are for."""
+
+
+CALLER: Final = "agentbus_caller"
+"""The argument that opencode's plugin adds: an object with `session`, and of a subagent `child` and
+`role`. No schema has it, so that no model is told of it."""
 
 
 class SessionKey(msgspec.Struct, frozen=True):
@@ -88,8 +96,9 @@ class _ProjectFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Identity:
     """Finds the caller of each tool call."""
 
-    def __init__(self, given: Given) -> None:
+    def __init__(self, given: Given, rendezvous: Callable[[], str | None] = lambda: None) -> None:
         self._given = given
+        self._rendezvous = rendezvous
         self._client: str | None = None
         self._used = False
         """Whether a call was made: whose it was is settled with it."""
@@ -114,11 +123,25 @@ class Identity:
         self._bindings.add(arguments["tool_use_id"], thread, now)
         self._bound = thread.root
 
-    def caller(self, client: str | None, meta: dict[str, Any], now: float) -> Caller:
-        """Who makes this call. Raises InvalidArgument where what a harness says is no identity."""
+    def in_band(
+        self, client: str | None, arguments: dict[str, Any]
+    ) -> tuple[dict[str, Any], Thread | None]:
+        """A call's arguments without what opencode's plugin has added, and what that says."""
+        self._name_client(client)
+        if self._application() != OPENCODE or CALLER not in arguments:
+            return arguments, None
+        said = arguments[CALLER]
+        rest = {name: value for name, value in arguments.items() if name != CALLER}
+        return rest, _added_thread(said) if isinstance(said, dict) else None
+
+    def caller(
+        self, client: str | None, meta: dict[str, Any], now: float, said: Thread | None = None
+    ) -> Caller:
+        """Who makes this call, `said` being what `in_band` has found. Raises InvalidArgument where
+        what a harness says is no identity."""
         self._name_client(client)
         self._used = True
-        thread = self._bindings.find(meta.get(TOOL_USE), now)
+        thread = said or self._bindings.find(meta.get(TOOL_USE), now)
         if thread is None and self._application() == CODEX:
             thread = _codex_thread(meta)
         if thread is not None:
@@ -140,6 +163,9 @@ class Identity:
             return SessionKey(application, given.session, given.child)
         if self._bound is not None:
             return SessionKey(application, self._bound)
+        told = self._rendezvous() if application == GEMINI else None
+        if told:
+            return SessionKey(application, _name("session id", told))
         if application == CLAUDE and given.claude_session:
             return SessionKey(application, given.claude_session)
         return SessionKey(application, given.fallback)
@@ -151,6 +177,13 @@ class Identity:
     def client(self) -> str | None:
         """The name that the client gave itself before its first call, or with it."""
         return self._client
+
+
+def _added_thread(said: dict[str, Any]) -> Thread | None:
+    root, child = _said(said.get("session")), _said(said.get("child"))
+    if root is None:
+        return None
+    return Thread(root, None if child == root else child, _said(said.get("role")))
 
 
 def _codex_thread(meta: dict[str, Any]) -> Thread | None:

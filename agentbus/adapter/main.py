@@ -9,6 +9,7 @@ import os
 import sys
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from typing import Final
 
 from agentbus import __version__
@@ -17,7 +18,8 @@ from agentbus.adapter.identity import CLAUDE_SESSION, NAME_BYTES, Given, find_pr
 from agentbus.adapter.shell import STDIN, STDOUT, Shell
 from agentbus.config import Settings, load
 from agentbus.errors import ConfigInvalid
-from agentbus.runtime import testing
+from agentbus.runtime import rendezvous, testing
+from agentbus.runtime.paths import locate
 from agentbus.runtime.tokens import SystemTokens
 
 USAGE: Final = (
@@ -48,7 +50,8 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write(f"agentbus mcp: {problem}\n{USAGE}\n")
         return USAGE_ERROR
     settings = _settings(options.get("config"))
-    launch = Launch(start, find_project(_directory()), settings, __version__)
+    left = partial(rendezvous.find, locate(settings).runtime_directory, os.getppid())
+    launch = Launch(start, find_project(_directory()), settings, __version__, left)
     core = AdapterCore(launch, SystemTokens())
     if tested:
         from agentbus.adapter import points  # noqa: PLC0415 - nobody else is to wait for it

@@ -1,6 +1,9 @@
 """`agentbus hook NAME`: what harnesses run at certain moments, with a JSON object on stdin.
 
-    claude-stop, codex-stop   the agent is about to stop: it is kept at work while messages wait
+    claude-stop, codex-stop, gemini-stop   the agent is about to stop: it is kept at work while
+                                           messages wait
+    gemini-session                         a conversation begins, is resumed or cleared: its id is
+                                           left for the adapter, which is not told otherwise
 
 A hook is quick, starts no daemon, and fails open: whatever goes wrong, it says nothing and ends
 with 0, so that the harness goes on as if it were not there. It tells how many messages wait, never
@@ -10,6 +13,7 @@ what is in them or where they are: what others wrote reaches an agent through `r
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import sys
 from collections.abc import Callable, Sequence
@@ -19,6 +23,7 @@ import msgspec
 
 from agentbus.client.client import Client
 from agentbus.config import load
+from agentbus.runtime import rendezvous
 from agentbus.runtime.paths import locate
 
 ANSWER_SECONDS: Final = 1.5
@@ -26,6 +31,8 @@ ANSWER_SECONDS: Final = 1.5
 
 MAX_INPUT: Final = 4 * 1024 * 1024
 """Bytes of stdin that are read; the agent's last words are among them."""
+
+SHELLS: Final = frozenset({"sh", "bash", "dash", "zsh", "ksh"})
 
 REASON: Final = (
     "{count} undelivered on agentbus. Call the agentbus tool recv to read what others sent, deal "
@@ -91,7 +98,23 @@ def undelivered(application: str, session: str, config: str | None) -> int:
     return sum(entry.undelivered for entry in told.channels)
 
 
-HOOKS: Final = {
+def _gemini_session(moment: Moment, config: str | None) -> dict[str, Any] | None:
+    paths = locate(load(config).settings, os.environ)
+    rendezvous.leave(paths.runtime_directory, _harness(), moment.session_id)
+    return None
+
+
+def _harness() -> int:
+    """The process that runs this hook, by way of a shell or not."""
+    psutil: Any = importlib.import_module("psutil")  # heavy, and seldom needed
+    parent = psutil.Process(os.getppid())
+    pid: int = parent.ppid() if parent.name() in SHELLS else parent.pid
+    return pid
+
+
+HOOKS: Final[dict[str, Callable[[Moment, str | None], dict[str, Any] | None]]] = {
     "claude-stop": _stop("claude-code", "block"),
     "codex-stop": _stop("codex", "block"),
+    "gemini-stop": _stop("gemini-cli", "deny"),
+    "gemini-session": _gemini_session,
 }

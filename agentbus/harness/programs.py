@@ -4,7 +4,7 @@
     Claude Code  ~/.claude.json (mcpServers)           ~/.claude/settings.json
     Codex        ~/.codex/config.toml (mcp_servers)    ~/.codex/hooks.json
     Gemini CLI   ~/.gemini/settings.json (mcpServers)  the same
-    opencode     ~/.config/opencode/opencode.json (mcp)
+    opencode     ~/.config/opencode/opencode.json (mcp)  plugins/agentbus.js beside it
 
 Each program has a variable that moves these. Facts measured on the real programs stand in
 docs/reference/harnesses.md; they change often.
@@ -27,6 +27,7 @@ from agentbus.harness.changes import (
     Change,
     JsonHooks,
     JsonServer,
+    OwnFile,
     TomlServer,
 )
 
@@ -99,9 +100,9 @@ def _entry(start: Start, **more: Any) -> dict[str, Any]:
     return {**more, "command": command, "args": arguments, **variables}
 
 
-def _command(start: Start, name: str, timeout: int, **more: Any) -> dict[str, Any]:
-    hook = {"type": "command", "command": start.hook(name), "timeout": timeout}
-    return {"hooks": [{**more, **hook}]}
+def _command(start: Start, hook: str, timeout: int, **more: Any) -> dict[str, Any]:
+    command = {"type": "command", "command": start.hook(hook), "timeout": timeout}
+    return {"hooks": [{**more, **command}]}
 
 
 # ---- Claude Code
@@ -153,6 +154,52 @@ def _codex(machine: Machine, start: Start) -> list[Target]:
     ]
 
 
+# ---- Gemini CLI
+
+
+def _gemini_directory(machine: Machine) -> str:
+    return os.path.join(machine.at("GEMINI_CLI_HOME"), ".gemini")
+
+
+def _gemini(machine: Machine, start: Start) -> list[Target]:
+    """Its hooks count milliseconds."""
+    milliseconds = HOOK_SECONDS * 1000
+    changes = (
+        JsonServer("mcpServers", _entry(start)),
+        JsonHooks("SessionStart", _command(start, "gemini-session", milliseconds, name="agentbus")),
+        JsonHooks("AfterAgent", _command(start, "gemini-stop", milliseconds, name="agentbus")),
+    )
+    return [Target(os.path.join(_gemini_directory(machine), "settings.json"), changes)]
+
+
+# ---- opencode
+
+
+def _opencode_directory(machine: Machine) -> str:
+    return os.path.join(machine.at("XDG_CONFIG_HOME", ".config"), "opencode")
+
+
+def _opencode(machine: Machine, start: Start) -> list[Target]:
+    """Of its files it reads all, and writes the first that is there."""
+    home = _opencode_directory(machine)
+    names = ("opencode.jsonc", "opencode.json", "config.json")
+    paths = [os.path.join(home, name) for name in names]
+    settings = next((path for path in paths if os.path.exists(path)), paths[1])
+    variables = {"environment": dict(start.variables)} if start.variables else {}
+    entry = {"type": "local", "command": start.words, "enabled": True, **variables}
+    plugin = os.path.join(home, "plugins", "agentbus.js")
+    return [
+        Target(settings, (JsonServer("mcp", entry),)),
+        Target(plugin, (OwnFile(resource("opencode.js")),)),
+    ]
+
+
+def resource(name: str) -> str:
+    """A file that is installed beside this module."""
+    with open(os.path.join(os.path.dirname(__file__), name), encoding="utf-8") as file:
+        return file.read()
+
+
 HARNESSES: Final = (
     Harness(
         name="claude-code",
@@ -168,6 +215,20 @@ HARNESSES: Final = (
         homes=lambda machine: [_codex_home(machine)],
         targets=_codex,
         advice="Codex runs a new hook only once you trust it: start codex and type /hooks",
+    ),
+    Harness(
+        name="gemini-cli",
+        title="Gemini CLI",
+        executable="gemini",
+        homes=lambda machine: [_gemini_directory(machine)],
+        targets=_gemini,
+    ),
+    Harness(
+        name="opencode",
+        title="opencode",
+        executable="opencode",
+        homes=lambda machine: [_opencode_directory(machine)],
+        targets=_opencode,
     ),
 )
 

@@ -14,7 +14,15 @@ import pytest
 
 from tests.harness import tap
 from tests.harness.model import Model
-from tests.harness.programs import ADAPTER, ClaudeCode, Codex, Program, Server
+from tests.harness.programs import (
+    ADAPTER,
+    ClaudeCode,
+    Codex,
+    GeminiCli,
+    OpenCode,
+    Program,
+    Server,
+)
 from tests.support.daemon import Daemon
 from tests.support.stdio import Adapter
 
@@ -24,8 +32,10 @@ HERE = Path(__file__).parent
 PROGRAMS: dict[type[Program], str] = {
     ClaudeCode: "@anthropic-ai/claude-code-*/claude",
     Codex: "@openai/codex-*/vendor/*/bin/codex",
+    GeminiCli: ".bin/gemini",
+    OpenCode: "opencode-*-*/bin/opencode",
 }
-"""With the place of the executable below `node_modules`; no node is needed to run them."""
+"""With the place of the executable below `node_modules`; only Gemini CLI needs node to run."""
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

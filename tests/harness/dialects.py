@@ -1,8 +1,10 @@
-"""What harnesses ask of their model and what it answers, in the two wire formats they use.
+"""What harnesses ask of their model and what it answers, in the four wire formats they use.
 
-    dialect     asked at            calls                  their results
-    Anthropic   POST /v1/messages   `tool_use` blocks      `tool_result` blocks, at the end
-    Responses   POST /v1/responses  `function_call` items  `function_call_output` items, at the end
+    dialect     asked at               calls                  their results, at the end
+    Anthropic   POST /v1/messages      `tool_use` blocks      `tool_result` blocks
+    Responses   POST /v1/responses     `function_call` items  `function_call_output` items
+    Chat        .../chat/completions   `tool_calls`           messages of the role `tool`
+    Gemini      ...GenerateContent     `functionCall` parts   `functionResponse` parts
 
 Pure: a request's body to a `Question`, a `Reply` to server-sent events. Only the parts that a test
 needs are read; what a harness adds is left alone.
@@ -46,8 +48,9 @@ class Reply(msgspec.Struct, frozen=True):
     calls: tuple[Call, ...] = ()
 
 
-Events = Iterator[tuple[str, dict[str, Any]]]
-"""Name and data of server-sent events."""
+Events = Iterator[tuple[str, dict[str, Any] | None]]
+"""Name and data of server-sent events; without a name the data alone is sent, without data an end.
+"""
 
 
 class Dialect(Protocol):
@@ -190,3 +193,77 @@ class Responses:
                 "arguments": json.dumps(call.arguments),
                 "status": "completed",
             }
+
+
+class Chat:
+    """opencode's."""
+
+    path = "/chat/completions"
+    prefix = f"{SERVER}_"
+
+    def read(self, body: dict[str, Any]) -> Question:
+        """Tools of all servers stand in one list."""
+        names = [tool["function"]["name"] for tool in body.get("tools", [])]
+        newest = reversed(body["messages"])
+        asked = list(itertools.takewhile(lambda message: message["role"] == "tool", newest))
+        return Question(
+            [name.removeprefix(self.prefix) for name in names if name.startswith(self.prefix)],
+            [_text(message["content"]) for message in reversed(asked)],
+        )
+
+    def write(self, body: dict[str, Any], reply: Reply) -> Events:
+        """A completion in one piece."""
+        base = {"id": _identifier("cc"), "object": "chat.completion.chunk", "model": body["model"]}
+        calls = [
+            {
+                "index": index,
+                "id": _identifier("call"),
+                "type": "function",
+                "function": {
+                    "name": self.prefix + call.tool if call.of_bus else call.tool,
+                    "arguments": json.dumps(call.arguments),
+                },
+            }
+            for index, call in enumerate(reply.calls)
+        ]
+        delta = {
+            "role": "assistant",
+            "content": reply.text,
+            **({"tool_calls": calls} if calls else {}),
+        }
+        reason = "tool_calls" if calls else "stop"
+        usage = {"prompt_tokens": 1, "completion_tokens": 1, "total_tokens": 2}
+        first = {"index": 0, "delta": delta, "finish_reason": None}
+        last = {"index": 0, "delta": {}, "finish_reason": reason}
+        yield "", {**base, "choices": [first]}
+        yield "", {**base, "choices": [last], "usage": usage}
+        yield "", None
+
+
+class Gemini:
+    """Gemini CLI's."""
+
+    path = ":streamGenerateContent"
+    prefix = f"mcp_{SERVER}_"
+
+    def read(self, body: dict[str, Any]) -> Question:
+        """A result is an object, of which the model is shown the text."""
+        kinds = [tool.get("functionDeclarations", []) for tool in body.get("tools", [])]
+        names = [tool["name"] for tools in kinds for tool in tools]
+        parts = body["contents"][-1].get("parts", []) if body["contents"] else []
+        responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
+        return Question(
+            [name.removeprefix(self.prefix) for name in names if name.startswith(self.prefix)],
+            [json.dumps(each["response"], ensure_ascii=False) for each in responses],
+        )
+
+    def write(self, body: dict[str, Any], reply: Reply) -> Events:
+        """One chunk."""
+        parts: list[dict[str, Any]] = [{"text": reply.text}] if reply.text else []
+        for call in reply.calls:
+            name = self.prefix + call.tool if call.of_bus else call.tool
+            parts.append({"functionCall": {"name": name, "args": call.arguments}})
+        content = {"role": "model", "parts": parts}
+        usage = {"promptTokenCount": 1, "candidatesTokenCount": 1, "totalTokenCount": 2}
+        candidate = {"content": content, "finishReason": "STOP", "index": 0}
+        yield "", {"candidates": [candidate], "usageMetadata": usage, "modelVersion": "none"}

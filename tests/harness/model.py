@@ -15,12 +15,21 @@ import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
-from tests.harness.dialects import Anthropic, Call, Dialect, Events, Reply, Responses
+from tests.harness.dialects import (
+    Anthropic,
+    Call,
+    Chat,
+    Dialect,
+    Events,
+    Gemini,
+    Reply,
+    Responses,
+)
 
 BOUND = 60.0
 """Seconds until a turn that does not come, or is not answered, is given up."""
 
-DIALECTS: tuple[Dialect, ...] = (Anthropic(), Responses())
+DIALECTS: tuple[Dialect, ...] = (Anthropic(), Responses(), Chat(), Gemini())
 
 
 class Turn:
@@ -56,8 +65,10 @@ class Turn:
 
 def structured(text: str) -> dict[str, Any]:
     """The JSON object in what a harness shows its model of a tool's result."""
-    document: dict[str, Any] = json.loads(text[text.index("{") :])
-    return document
+    document: dict[str, Any]
+    document, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
+    inner = document.get("output") or document.get("error")
+    return structured(inner) if isinstance(inner, str) else document
 
 
 class Model:
@@ -125,7 +136,7 @@ class _Handler(BaseHTTPRequestHandler):
             return
         body, path = self._body(), self.path.partition("?")[0]
         self.server.model.log.append((path, body))
-        dialect = next((each for each in DIALECTS if each.path == path), None)
+        dialect = next((each for each in DIALECTS if path.endswith(each.path)), None)
         if dialect is None:
             self._respond("application/json", b'{"input_tokens": 1}')
             return
@@ -158,6 +169,9 @@ class _Handler(BaseHTTPRequestHandler):
         self.wfile.write(content)
 
 
-def _encode(name: str, data: dict[str, Any]) -> bytes:
+def _encode(name: str, data: dict[str, Any] | None) -> bytes:
+    if not name:
+        return f"data: {'[DONE]' if data is None else json.dumps(data)}\n\n".encode()
+    assert data is not None
     document = json.dumps({"type": name, **data})
     return f"event: {name}\ndata: {document}\n\n".encode()

@@ -3,9 +3,11 @@
     program       a new conversation    continued                    it tells its id as
     Claude Code   claude -p PROMPT      claude -p --resume ID ...    `session_id`
     Codex         codex exec PROMPT     codex exec resume ID ...     `thread_id`
+    Gemini CLI    gemini -p PROMPT      gemini --resume ID ...       `session_id`
+    opencode      opencode run PROMPT   opencode run -s ID ...       `sessionID`
 
 Each runs in a home of its own, and knows nothing of the environment that the tests run in but the
-PATH.
+PATH. The MCP server is written into its configuration by the tests, or by `agentbus init`.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 import psutil
@@ -46,6 +48,11 @@ class Program(ABC):
 
     application: ClassVar[str]
     """What the bus calls it."""
+    talks = False
+    """Whether prompts come on its stdin, one after the other, rather than one on its command line;
+    Claude Code alone can."""
+    names_sessions: ClassVar[bool] = True
+    """Whether the bus knows its conversations without a hook or a plugin of ours."""
     session_key: ClassVar[str]
     """Where its first lines of output tell the conversation's id."""
 
@@ -55,13 +62,27 @@ class Program(ABC):
         self.project = home / "project"
         self.model = model
 
-    def begin(self, server: Server, session: str | None = None) -> Conversation:
-        """Starts it with a prompt, in a new conversation or one that it knows."""
+    def begin(self, server: Server | None, session: str | None = None) -> Conversation:
+        """Starts it with a prompt, in a new conversation or one that it knows; without a server it
+        is as it was left, by `agentbus init` perhaps."""
         self.project.mkdir(parents=True, exist_ok=True)
-        self.configure(server)
-        command = [str(self.executable), *self.arguments(session)]
+        if server is not None:
+            self.configure(server)
+        command = [str(self.executable), *self.arguments(server, session)]
         environment = {**self._clean(), **self.environment(server)}
-        return Conversation(command, self.project, environment, self)
+        return Conversation(command, self.project, environment, self, server)
+
+    def init(self, bus: Mapping[str, str], *arguments: str) -> str:
+        """Runs `agentbus init --global` for it, beside that bus; what it says."""
+        self.project.mkdir(parents=True, exist_ok=True)
+        self.configure(None)
+        names = ("AGENTBUS_RUNTIME_DIR", "AGENTBUS_CONFIG")
+        given = {name: bus[name] for name in names}
+        command = [*ADAPTER[:-1], "init", "--global", "--harness", self.application, *arguments]
+        environment = {**self._clean(), **self.environment(None), **given}
+        done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def _clean(self) -> dict[str, str]:
         proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY")
@@ -86,15 +107,15 @@ class Program(ABC):
         return next(word for word in told.stdout.split() if word[0].isdigit())
 
     @abstractmethod
-    def configure(self, server: Server) -> None:
-        """Writes its configuration files."""
+    def configure(self, server: Server | None) -> None:
+        """Writes its configuration files; without a server only where there are none."""
 
     @abstractmethod
-    def arguments(self, session: str | None) -> list[str]:
+    def arguments(self, server: Server | None, session: str | None) -> list[str]:
         """Of the command line."""
 
     @abstractmethod
-    def environment(self, server: Server) -> dict[str, str]:
+    def environment(self, server: Server | None) -> dict[str, str]:
         """Variables of its own."""
 
 
@@ -104,8 +125,10 @@ class ClaudeCode(Program):
     application = "claude-code"
     session_key = "session_id"
 
-    def configure(self, server: Server) -> None:
+    def configure(self, server: Server | None) -> None:
         """Into a file that its command line names."""
+        if server is None:
+            return
         command, *arguments = server.command
         entry = {"command": command, "args": arguments, "env": dict(server.environment)}
         self._servers.write_text(json.dumps({"mcpServers": {SERVER: entry}}))
@@ -114,16 +137,18 @@ class ClaudeCode(Program):
     def _servers(self) -> Path:
         return self.home / "mcp.json"
 
-    def arguments(self, session: str | None) -> list[str]:
-        """Only the bus' tools are allowed, and without asking."""
+    def arguments(self, server: Server | None, session: str | None) -> list[str]:
+        """Only the bus' tools are allowed without asking, and its subagents."""
         resume = ["--resume", session] if session else []
-        servers = ["--mcp-config", str(self._servers), "--strict-mcp-config"]
+        servers = ["--mcp-config", str(self._servers), "--strict-mcp-config"] if server else []
+        prompt = ["--input-format", "stream-json"] if self.talks else [PROMPT]
         output = ["--output-format", "stream-json", "--verbose"]
-        return ["-p", PROMPT, *resume, *servers, *output, "--allowedTools", f"mcp__{SERVER}"]
+        allowed = ["--allowedTools", f"mcp__{SERVER}", "Task", "Agent", "Bash"]
+        return ["-p", *prompt, *resume, *servers, *output, *allowed]
 
-    def environment(self, server: Server) -> dict[str, str]:
+    def environment(self, server: Server | None) -> dict[str, str]:
         """The model's address; nothing that is not needed."""
-        limit = server.call_seconds
+        limit = server.call_seconds if server else None
         return {
             **({} if limit is None else {"MCP_TOOL_TIMEOUT": str(limit * 1000)}),
             "ANTHROPIC_BASE_URL": self.model.url,
@@ -139,13 +164,14 @@ class Codex(Program):
     application = "codex"
     session_key = "thread_id"
 
-    def configure(self, server: Server) -> None:
+    def configure(self, server: Server | None) -> None:
         """Into its home."""
-        command, *arguments = server.command
-        limit = server.call_seconds
-        timeout = "" if limit is None else f"tool_timeout_sec = {limit}"
-        variables = ", ".join(f"{name} = {_toml(it)}" for name, it in server.environment.items())
-        settings = f"""\
+        path = self.home / "config.toml"
+        if server is not None or not path.exists():
+            path.write_text(self._settings() + (self._table(server) if server else ""))
+
+    def _settings(self) -> str:
+        return f"""\
 model = "none"
 model_provider = "test"
 
@@ -156,7 +182,15 @@ wire_api = "responses"
 env_key = "TEST_KEY"
 request_max_retries = 0
 stream_max_retries = 0
+"""
 
+    @staticmethod
+    def _table(server: Server) -> str:
+        command, *arguments = server.command
+        limit = server.call_seconds
+        timeout = "" if limit is None else f"tool_timeout_sec = {limit}"
+        variables = ", ".join(f"{name} = {_toml(it)}" for name, it in server.environment.items())
+        return f"""
 [mcp_servers.{SERVER}]
 command = {_toml(command)}
 args = {_toml(arguments)}
@@ -164,16 +198,104 @@ env = {{ {variables} }}
 default_tools_approval_mode = "approve"
 {timeout}
 """
-        (self.home / "config.toml").write_text(settings)
 
-    def arguments(self, session: str | None) -> list[str]:
-        """Whether the project is a repository is no matter."""
+    def arguments(self, server: Server | None, session: str | None) -> list[str]:
+        """Whether the project is a repository is no matter; hooks are those of the test."""
         resume = ["resume", session] if session else []
-        return ["exec", *resume, "--skip-git-repo-check", "--json", PROMPT]
+        trust = [] if server else ["--dangerously-bypass-hook-trust"]
+        return ["exec", *resume, *trust, "--skip-git-repo-check", "--json", PROMPT]
 
-    def environment(self, server: Server) -> dict[str, str]:
+    def environment(self, server: Server | None) -> dict[str, str]:
         """Its home, and a key that it insists on."""
         return {"CODEX_HOME": str(self.home), "TEST_KEY": "none"}
+
+
+class GeminiCli(Program):
+    """Gemini CLI."""
+
+    application = "gemini-cli"
+    names_sessions = False
+    session_key = "session_id"
+
+    def configure(self, server: Server | None) -> None:
+        """Into its settings; it takes folders and tools of the test for trusted."""
+        path = self.home / ".gemini/settings.json"
+        if server is None and path.exists():
+            return
+        path.parent.mkdir(exist_ok=True)
+        settings: dict[str, Any] = {
+            "security": {
+                "auth": {"selectedType": "gemini-api-key"},
+                "folderTrust": {"enabled": False},
+            },
+            "telemetry": {"enabled": False},
+            "privacy": {"usageStatisticsEnabled": False},
+            "general": {"enableAutoUpdate": False},
+        }
+        if server is not None:
+            command, *arguments = server.command
+            limit = server.call_seconds
+            entry = {"command": command, "args": arguments, "env": dict(server.environment)}
+            timeout = {} if limit is None else {"timeout": limit * 1000}
+            settings["mcpServers"] = {SERVER: {**entry, **timeout, "trust": True}}
+        path.write_text(json.dumps(settings, indent=2))
+
+    def arguments(self, server: Server | None, session: str | None) -> list[str]:
+        """Tools run without asking."""
+        resume = ["--resume", session] if session else []
+        return ["--yolo", "-m", "gemini-2.5-flash", "-o", "stream-json", *resume, "-p", PROMPT]
+
+    def environment(self, server: Server | None) -> dict[str, str]:
+        """The model's address."""
+        return {
+            "GEMINI_API_KEY": "none",
+            "GOOGLE_GEMINI_BASE_URL": self.model.url,
+            "GEMINI_CLI_TRUST_WORKSPACE": "true",
+            "GEMINI_CLI_NO_RELAUNCH": "true",  # it is the process that was started
+        }
+
+
+class OpenCode(Program):
+    """opencode."""
+
+    application = "opencode"
+    names_sessions = False
+    session_key = "sessionID"
+
+    def configure(self, server: Server | None) -> None:
+        """Into its settings."""
+        path = self.home / ".config/opencode/opencode.json"
+        if server is None and path.exists():
+            return
+        path.parent.mkdir(parents=True, exist_ok=True)
+        options = {"baseURL": f"{self.model.url}/v1", "apiKey": "none"}
+        limit = {"context": 128000, "output": 8192}
+        models = {"test": {"name": "test", "tool_call": True, "limit": limit}}
+        kind = {"npm": "@ai-sdk/openai-compatible", "name": "test"}
+        settings: dict[str, Any] = {
+            "autoupdate": False,
+            "share": "disabled",
+            "model": "test/test",
+            "small_model": "test/test",
+            "permission": "allow",
+            "provider": {"test": {**kind, "options": options, "models": models}},
+        }
+        if server is not None:
+            entry = {"type": "local", "command": list(server.command), "enabled": True}
+            timeout = {} if server.call_seconds is None else {"timeout": server.call_seconds * 1000}
+            variables = {"environment": dict(server.environment)}
+            settings["mcp"] = {SERVER: {**entry, **timeout, **variables}}
+        path.write_text(json.dumps(settings, indent=2))
+
+    def arguments(self, server: Server | None, session: str | None) -> list[str]:
+        """One prompt."""
+        resume = ["--session", session] if session else []
+        return ["run", *resume, "--format", "json", PROMPT]
+
+    def environment(self, server: Server | None) -> dict[str, str]:
+        """It fetches nothing."""
+        names = ("MODELS_FETCH", "AUTOUPDATE", "LSP_DOWNLOAD")
+        return {f"OPENCODE_DISABLE_{name}": "1" for name in names}
 
 
 def _toml(value: str | list[str]) -> str:
@@ -184,19 +306,27 @@ class Conversation:
     """A harness program at work, a context manager that leaves nothing running."""
 
     def __init__(
-        self, command: list[str], directory: Path, environment: dict[str, str], program: Program
+        self,
+        command: list[str],
+        directory: Path,
+        environment: dict[str, str],
+        program: Program,
+        server: Server | None,
     ) -> None:
         self.program = program
+        self.knows_session = program.names_sessions or server is None
+        """Whether the bus is told which conversation it is."""
         self._process = subprocess.Popen(
             command,
             cwd=directory,
             env=environment,
-            stdin=subprocess.DEVNULL,
+            stdin=subprocess.PIPE if program.talks else subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
         self.output: list[str] = []
+        self._prompted = 0
         self._reader = threading.Thread(target=self._read)
         self._reader.start()
 
@@ -218,13 +348,32 @@ class Conversation:
                 each.kill()
         psutil.wait_procs(family, BOUND)
         self._reader.join()
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        for stream in (self._process.stdin, self._process.stdout):
+            if stream is not None:
+                with suppress(BrokenPipeError):
+                    stream.close()
 
     @property
     def pid(self) -> int:
         """Of the program."""
         return self._process.pid
+
+    def prompt(self, text: str) -> None:
+        """What the user says next, to a program that talks, when it has done what came before."""
+        assert wait(lambda: self._answered() == self._prompted), "it is still at work"
+        self._prompted += 1
+        message = {"type": "user", "message": {"role": "user", "content": text}}
+        assert self._process.stdin is not None
+        self._process.stdin.write(json.dumps(message).encode() + b"\n")
+        self._process.stdin.flush()
+
+    def _answered(self) -> int:
+        return sum(line.startswith("{") and '"num_turns":' in line for line in list(self.output))
+
+    def hang_up(self) -> None:
+        """The user has nothing more to say."""
+        assert self._process.stdin is not None
+        self._process.stdin.close()
 
     @property
     def session(self) -> str:
@@ -233,9 +382,17 @@ class Conversation:
         return self._session() or ""
 
     def _session(self) -> str | None:
-        told = (json.loads(line) for line in self.output if line.startswith("{"))
+        return next(iter(self._sessions()), None)
+
+    @property
+    def latest_session(self) -> str:
+        """The id that it told last."""
+        return self._sessions()[-1]
+
+    def _sessions(self) -> list[str]:
+        told = (json.loads(line) for line in list(self.output) if line.startswith("{"))
         key = self.program.session_key
-        return next((document[key] for document in told if key in document), None)
+        return [document[key] for document in told if key in document]
 
     def adapters(self) -> list[psutil.Process]:
         """The `agentbus mcp` processes under it."""

@@ -11,8 +11,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from agentbus.adapter.core import SHOWN_KIB
 from agentbus.adapter.tools import INSTRUCTIONS
+from agentbus.adapter.wishes import SHOWN_KIB, SHOWN_KIB_ELSEWHERE
 from agentbus.config import KIB
 from tests.harness.programs import ClaudeCode, Codex, Program, Server
 from tests.harness.talk import contents, exchange, impatient, is_gone, next_message
@@ -25,7 +25,8 @@ def test_they_talk_both_ways(program: Program, server: Server, bus: Daemon, othe
         turn = exchange(harness, harness.turn(), other, "Is anybody there? ✓")
         turn = exchange(harness, turn, other, 'second\nline  \u2028 and \\ "quotes"')
         sessions = {(each["application"], each["session"]) for each in bus.status()["sessions"]}
-        assert (program.application, harness.session) in sessions
+        if harness.knows_session:
+            assert (program.application, harness.session) in sessions
         (adapter,) = harness.adapters()
         turn.say("done")
         assert harness.ends() == 0
@@ -100,6 +101,8 @@ def test_a_daemon_that_a_harness_starts_keeps_nothing_of_it(
 def test_a_conversation_that_is_continued_finds_what_was_said_meanwhile(
     program: Program, server: Server, other: Adapter
 ) -> None:
+    if not program.names_sessions:
+        pytest.skip("it names no conversation without a hook or a plugin; test_init has them")
     with program.begin(server) as harness:
         exchange(harness, harness.turn(), other, "first").say("done")
         assert harness.ends() == 0
@@ -126,7 +129,8 @@ def test_what_is_more_than_the_model_is_shown_at_once_comes_in_whole_messages(
         while len(seen) < len(sent):
             turn.call("recv", max_messages=100, wait_seconds=30)
             turn = harness.turn()
-            assert len(json.dumps(turn.result)) > SHOWN_KIB[program.application] * KIB // 2 or seen
+            shown = SHOWN_KIB.get(program.application, SHOWN_KIB_ELSEWHERE)
+            assert len(json.dumps(turn.result)) > shown * KIB // 2 or seen
             seen += contents(turn)
         assert seen == sent
         turn.say("done")

@@ -27,7 +27,7 @@ def memory_get() -> Tool:
         "Get a memory",
         "Returns the current revision of a memory.",
         arguments({"memory_id": name()}, "memory_id"),
-        members(texts("memory_id", "content") | {"revision": INTEGER}, "memory_id", "content"),
+        members(texts("memory_id", "content") | {"revision": INTEGER}),
         READS,
     )
 
@@ -39,7 +39,7 @@ def memory_list() -> Tool:
         "List memories",
         "Lists the current memories of a memory channel, oldest first.",
         arguments({"channel": name(), "limit": limit(), "cursor": text()}, "channel"),
-        members({"memories": LIST, "next_cursor": text()}, "memories"),
+        members({"memories": LIST, "next_cursor": text()}),
         READS,
     )
 
@@ -83,4 +83,4 @@ def memory_delete() -> Tool:
 
 def _changed(*revisions: str) -> dict[str, object]:
     numbers = dict.fromkeys(revisions, INTEGER)
-    return members(texts("memory_id") | numbers | {"duplicate": BOOLEAN}, "memory_id", *revisions)
+    return members(texts("memory_id") | numbers | {"duplicate": BOOLEAN})

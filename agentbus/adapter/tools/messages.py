@@ -54,8 +54,6 @@ def send() -> Tool:
         members(
             texts("message_id", "sent_at", "memory_id")
             | {"seq": INTEGER, "duplicate": BOOLEAN, "revision": INTEGER},
-            "message_id",
-            "seq",
         ),
         ADDS,
         ALWAYS_LOAD,
@@ -93,8 +91,6 @@ def recv(settings: Settings) -> Tool:
                 "dropped_notices": INTEGER,
                 "more": BOOLEAN,
             },
-            "messages",
-            "more",
         ),
         ADDS,
         ALWAYS_LOAD,
@@ -118,7 +114,7 @@ def history() -> Tool:
             },
             "channel",
         ),
-        members({"messages": LIST, "more": BOOLEAN}, "messages", "more"),
+        members({"messages": LIST, "more": BOOLEAN}),
         READS,
     )
 
@@ -149,7 +145,7 @@ def search() -> Tool:
                 "max_kib": max_kib(),
             }
         ),
-        members({"results": LIST, "next_cursor": text()}, "results"),
+        members({"results": LIST, "next_cursor": text()}),
         READS,
     )
 
@@ -171,9 +167,6 @@ def read() -> Tool:
         ),
         members(
             texts("message_id", "content") | {"content_length": INTEGER, "next_offset": INTEGER},
-            "message_id",
-            "content",
-            "content_length",
         ),
         READS,
     )

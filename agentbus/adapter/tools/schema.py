@@ -24,7 +24,11 @@ REMOVES: Final = ALTERS | {"idempotentHint": True}
 
 
 def members(properties: Schema, *required: str) -> Schema:
-    """An object with these members, and perhaps others."""
+    """An object with these members, and perhaps others.
+
+    Results require none: clients (the TypeScript SDK, so Gemini CLI and opencode) hold failures,
+    which have `error` instead, against the same schema, and hide one that does not fit.
+    """
     schema: Schema = {"type": "object", "properties": properties}
     if required:
         schema["required"] = list(required)

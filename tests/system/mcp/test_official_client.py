@@ -82,7 +82,9 @@ class Recorded:
         """The error of a call, which is whole as text."""
         result = await self.session.call_tool(tool, arguments)
         assert result.is_error
-        error: dict[str, Any] = json.loads(result.content[0].text)["error"]
+        document = json.loads(result.content[0].text)
+        Draft202012Validator(self.schemas.get(tool, {})).validate(document)
+        error: dict[str, Any] = document["error"]
         return error
 
     async def list_tools(self) -> list[types.Tool]:

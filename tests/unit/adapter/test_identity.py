@@ -41,6 +41,53 @@ def test_another_program_does_not_take_claudes_session_for_its_own():
     assert caller.key == SessionKey("opencode", "random")
 
 
+def test_what_opencodes_plugin_adds_is_taken_out_and_believed():
+    who = identity()
+    added = {"channel": "c", "agentbus_caller": {"session": "r", "child": "s", "role": "general"}}
+    given, said = who.in_band("opencode", added)
+    assert given == {"channel": "c"}
+    caller = who.caller("opencode", {}, NOW, said)
+    assert caller == Caller(SessionKey("opencode", "r", "s"), "general")
+    given, said = who.in_band("opencode", {"agentbus_caller": {"session": "r"}})
+    assert who.caller("opencode", {}, NOW, said).key == SessionKey("opencode", "r")
+    assert who.caller("opencode", {}, NOW).key == SessionKey("opencode", "r"), "a resource is read"
+
+
+def test_without_the_plugin_opencode_is_a_session_for_as_long_as_it_runs():
+    who = identity()
+    assert who.in_band("opencode", {"channel": "c"}) == ({"channel": "c"}, None)
+    assert who.caller("opencode", {}, NOW).key == SessionKey("opencode", "random")
+
+
+@pytest.mark.parametrize("added", [None, 3, [], {}, {"session": 3}, {"session": ""}])
+def test_what_is_added_and_says_nothing_is_taken_out_all_the_same(added):
+    assert identity().in_band("opencode", {"agentbus_caller": added}) == ({}, None)
+
+
+def test_nobody_else_may_say_who_calls():
+    given = {"agentbus_caller": {"session": "r"}}
+    assert identity().in_band("codex-mcp-client", given) == (given, None)
+    assert identity(application="tests").in_band("opencode", given) == (given, None)
+
+
+def test_gemini_is_in_the_conversation_that_its_hook_left_last():
+    left: list[str | None] = [None]
+    who = Identity(Given(fallback="random"), lambda: left[0])
+    client = "gemini-cli-mcp-client"
+    assert who.expect(client) == Caller(SessionKey("gemini-cli", "random"))
+    left[0] = "G"
+    assert who.caller(client, {}, NOW).key == SessionKey("gemini-cli", "G")
+    left[0] = "after a clear"
+    assert who.caller(client, {}, NOW).key == SessionKey("gemini-cli", "after a clear")
+
+
+def test_what_a_hook_of_gemini_left_is_nobody_elses():
+    who = Identity(Given(fallback="random"), lambda: "G")
+    assert who.caller("opencode", {}, NOW).key == SessionKey("opencode", "random")
+    fixed = Identity(Given(fallback="random", session="S"), lambda: "G")
+    assert fixed.caller("gemini-cli-mcp-client", {}, NOW).key == SessionKey("gemini-cli", "S")
+
+
 def test_codex_names_thread_and_root_in_each_call():
     who = identity()
     assert who.caller("codex-mcp-client", codex("r", "r"), NOW).key == SessionKey("codex", "r")

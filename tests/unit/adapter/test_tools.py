@@ -161,6 +161,14 @@ def test_a_tool_has_a_title_a_text_and_strict_arguments(tool):
     assert tool.annotations["openWorldHint"] is False
 
 
+@pytest.mark.parametrize("tool", TABLE, ids=lambda tool: tool.name)
+def test_a_failure_fits_the_schema_of_results_against_which_some_clients_hold_it(tool):
+    assert tool.output_schema is not None
+    assert "required" not in tool.output_schema
+    assert "additionalProperties" not in tool.output_schema
+    assert "error" not in tool.output_schema["properties"]
+
+
 def test_the_limits_shown_are_the_users_settings():
     table = tools.table(Settings(recv_max_count=7, recv_max_wait_seconds=3, recv_default_count=2))
     recv = next(tool for tool in table if tool.name == "recv").input_schema["properties"]

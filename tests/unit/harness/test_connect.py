@@ -49,6 +49,47 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+OPENCODE = '{\n  // mine\n  "model": "x", // the best\n}\n'
+
+
+def test_all_four_are_connected_and_disconnected(home: Path) -> None:
+    (home / ".gemini").mkdir()
+    (home / ".gemini/settings.json").write_text('{"ui": {"theme": "x"}}\n')
+    (home / ".config/opencode").mkdir(parents=True)
+    (home / ".config/opencode/opencode.jsonc").write_text(OPENCODE)
+    before = files(home)
+    assert len(well(run(home))) == 7
+    gemini = json.loads((home / ".gemini/settings.json").read_text())
+    assert gemini["mcpServers"]["agentbus"] == {"command": "/opt/bin/agentbus", "args": ["mcp"]}
+    assert set(gemini["hooks"]) == {"SessionStart", "AfterAgent"}
+    opencode = (home / ".config/opencode/opencode.jsonc").read_text()
+    assert '"command": [\n        "/opt/bin/agentbus",' in opencode
+    assert "// the best" in opencode
+    assert "agentbus_caller" in (home / ".config/opencode/plugins/agentbus.js").read_text()
+    assert well(run(home)) == []
+    well(run(home, remove=True))
+    assert files(home) == before
+    assert not (home / ".config/opencode/plugins").exists()
+
+
+def test_a_plugin_of_that_name_that_is_not_ours_is_left(home: Path) -> None:
+    plugin = home / ".config/opencode/plugins/agentbus.js"
+    plugin.parent.mkdir(parents=True)
+    plugin.write_text("// mine\n")
+    assert "not ours" in refused(run(home), "opencode")
+    assert plugin.read_text() == "// mine\n"
+    assert not (home / ".config/opencode/opencode.json").exists()
+
+
+def test_a_plugin_that_somebody_made_their_own_stays(home: Path) -> None:
+    (home / ".config/opencode").mkdir(parents=True)
+    well(run(home))
+    plugin = home / ".config/opencode/plugins/agentbus.js"
+    plugin.write_text("// of my own now\n")
+    well(run(home, remove=True))
+    assert plugin.read_text() == "// of my own now\n"
+
+
 def files(home: Path) -> dict[str, bytes]:
     """Everything of others."""
     below = (
@@ -143,7 +184,7 @@ def test_what_was_written_since_stays_when_it_is_taken_out(home: Path) -> None:
     settings.write_text(settings.read_text().replace("// mine", "// mine, still"))
     codex = home / ".codex/config.toml"
     codex.write_text(codex.read_text() + "\n# later\n[late]\na = 1\n")
-    (outcome, _) = run(home, remove=True)
+    outcome, *_ = run(home, remove=True)
     assert json.loads(claude.read_text()) == {**json.loads(CLAUDE), "numStartups": 4}
     assert settings.read_text() == SETTINGS.replace("// mine", "// mine, still")
     assert codex.read_text() == CODEX + "\n# later\n[late]\na = 1\n"

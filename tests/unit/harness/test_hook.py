@@ -9,6 +9,7 @@ import pytest
 
 from agentbus.errors import NotFound
 from agentbus.harness import hook
+from agentbus.runtime import rendezvous
 
 
 @pytest.fixture
@@ -40,7 +41,11 @@ STOP = b'{"session_id": "s", "stop_hook_active": false, "hook_event_name": "Stop
 
 @pytest.mark.parametrize(
     ("name", "application", "decision"),
-    [("claude-stop", "claude-code", "block"), ("codex-stop", "codex", "block")],
+    [
+        ("claude-stop", "claude-code", "block"),
+        ("codex-stop", "codex", "block"),
+        ("gemini-stop", "gemini-cli", "deny"),
+    ],
 )
 def test_an_agent_is_kept_at_work_while_messages_wait(run, name, application, decision):
     answer = json.loads(run(STOP, 3, name, "--config", "/c"))
@@ -86,3 +91,11 @@ def test_a_person_who_runs_it_is_not_kept_waiting(monkeypatch, capsys):
     monkeypatch.setattr(sys, "stdin", None)
     assert hook.main(["claude-stop"]) == 0
     assert capsys.readouterr().out == ""
+
+
+def test_the_conversation_is_left_for_the_adapter_beside(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("AGENTBUS_RUNTIME_DIR", str(tmp_path))
+    assert run(b'{"session_id": "G", "source": "startup"}', 0, "gemini-session") == ""
+    (left,) = (tmp_path / "callers").iterdir()
+    assert left.read_text() == "G"
+    assert rendezvous.find(str(tmp_path), int(left.name)) == "G"

@@ -1,0 +1,83 @@
+"""Programs that `agentbus init` has connected are kept at work while messages wait."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.harness.conftest import installed
+from tests.harness.model import Model
+from tests.harness.programs import ClaudeCode, Codex, Conversation, GeminiCli, Program
+from tests.harness.talk import contents, exchange
+from tests.support.daemon import Daemon
+from tests.support.stdio import Adapter
+
+STOPPING = (ClaudeCode, Codex, GeminiCli)
+"""Those that ask a hook before the agent stops."""
+
+SECRET = "nobody is told this before recv"
+
+
+@pytest.fixture(params=STOPPING, ids=lambda kind: kind.application)
+def program(request: pytest.FixtureRequest, home: Path, model: Model, bus: Daemon) -> Program:
+    """Connected."""
+    kind: type[Program] = request.param
+    made = kind(installed(kind), home, model)
+    made.init(bus.environment)
+    return made
+
+
+def last_asked(harness: Conversation) -> str:
+    """The newest request to the model."""
+    return repr(harness.program.model.log[-1])
+
+
+def test_an_agent_that_stops_while_messages_wait_goes_on_and_reads_them(
+    program: Program, other: Adapter
+) -> None:
+    with program.begin(None) as harness:
+        turn = exchange(harness, harness.turn(), other, "first")
+        other.call("send", channel="general", content=SECRET)
+        turn.say("done")
+        turn = harness.turn()
+        assert "1 message is undelivered on agentbus" in last_asked(harness)
+        assert SECRET not in last_asked(harness)
+        turn.call("recv")
+        turn = harness.turn()
+        assert contents(turn) == [SECRET]
+        turn.say("read")
+        assert harness.ends() == 0
+
+
+def test_it_is_kept_once_a_turn_also_where_it_does_not_read(
+    program: Program, other: Adapter
+) -> None:
+    with program.begin(None) as harness:
+        turn = exchange(harness, harness.turn(), other, "first")
+        other.call("send", channel="general", content=SECRET)
+        turn.say("done")
+        harness.turn().say("I will not read")
+        assert harness.ends() == 0
+
+
+def test_claude_code_waits_in_its_shell_for_what_comes(
+    home: Path, model: Model, bus: Daemon, other: Adapter
+) -> None:
+    claude = ClaudeCode(installed(ClaudeCode), home, model)
+    claude.init(bus.environment)
+    names = ("AGENTBUS_RUNTIME_DIR", "AGENTBUS_CONFIG")
+    given = " ".join(f"{name}={bus.environment[name]}" for name in names)
+    with claude.begin(None) as harness:
+        turn = exchange(harness, harness.turn(), other, "first")
+        command = f"{given} {sys.executable} -m agentbus wait --timeout 30"
+        turn.call_own("Bash", command=command, description="Wait for messages")
+        other.call("send", channel="general", content=SECRET)
+        turn = harness.turn()
+        assert turn.results == ["1 undelivered: general 1"]
+        turn.call("recv")
+        turn = harness.turn()
+        assert contents(turn) == [SECRET]
+        turn.say("done")
+        assert harness.ends() == 0
