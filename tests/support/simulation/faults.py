@@ -56,10 +56,15 @@ class Faults:
         if not self.active:
             return
         (name,) = self._chance.choices(list(TABLE), [weight for weight, _ in TABLE.values()])
+        self.inject(name)
+        self._next(self._pace if self._chance.random() < ALONE else TOGETHER)
+
+    def inject(self, name: str) -> None:
+        """This one, now."""
+        self.calm = False
         self.drawn[name] = self.drawn.get(name, 0) + 1
         self._scheduler.trace.note(self._scheduler.now, f"FAULT {name}")
         TABLE[name][1](self)
-        self._next(self._pace if self._chance.random() < ALONE else TOGETHER)
 
     def _some(self, names: tuple[str, ...]) -> Process | None:
         return self._machine.find(self._chance.choice(names))
