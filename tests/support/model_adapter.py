@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -97,6 +98,20 @@ class ModelAdapter:
         """One call of recv."""
         self.follow()
         self._take(self.ask("recv", max_messages=most))
+
+    def receive_meanwhile(self, happens: Callable[[], None]) -> None:
+        """A call of recv that waits while something happens; it may be refused for the moment."""
+        self.follow()
+        self._look_at_clock()
+        adapter = self._running()
+        arguments = {"wait_seconds": 5}
+        number = adapter.request("tools/call", name="recv", arguments=arguments)
+        happens()
+        result = adapter.answer(number)["result"]
+        if result.get("isError"):
+            assert result["structuredContent"]["error"]["code"] in PASSING, result
+        else:
+            self._take(result["structuredContent"])
 
     def receive_and_cancel(self, most: int, *, at_once: bool) -> None:
         """A call that is given up, together with the request or a moment later. What it says all

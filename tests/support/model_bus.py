@@ -101,7 +101,8 @@ class ModelBus:
             assert lost.isdisjoint(gone)
             lost.update(gone)
         assert list(held.messages) == sorted(held.messages)
-        assert list(held.messages) == [seq for seq in due if seq not in lost]
+        there = [seq for seq in due if seq not in lost]
+        assert list(held.messages) == there, f"{list(held.messages)} came instead of {there}"
         for seq, message in held.messages.items():
             self.check_content(self.channels[channel][seq], message)
 
@@ -111,8 +112,8 @@ class ModelBus:
         due = self.due(session, channel, gap["after_seq"])
         gone = [seq for seq in due if seq < gap["resumed_at_seq"]]
         assert len(gone) == gap["lost"] > 0, (gap, gone)
-        for seq in gone:
-            assert not self.must_be_there(self.channels[channel][seq]), (gap, seq)
+        early = [seq for seq in gone if self.must_be_there(self.channels[channel][seq])]
+        assert not early, f"{early} went too early: {gap}"
         self.gone_below(gap["resumed_at_seq"])
         return gone
 
@@ -131,9 +132,11 @@ class ModelBus:
         """All that is left of the ordinary channel: whole from the oldest on, and nothing more."""
         entries = self.channels["general"]
         first = seen[0]["seq"] if seen else self.top("general") + 1
-        assert first >= self.floor, "what was gone is back"
-        assert [message["message_id"] for message in seen] == [
-            entry.message_id for seq, entry in entries.items() if seq >= first
-        ]
-        assert not any(self.must_be_there(entries[seq]) for seq in entries if seq < first)
+        assert first >= self.floor, f"{first} is back, and was gone below {self.floor}"
+        there = {message["seq"]: message["message_id"] for message in seen}
+        due = {seq: entry.message_id for seq, entry in entries.items() if seq >= first}
+        assert there == due, f"the channel holds {there} instead of {due}"
+        assert [message["seq"] for message in seen] == sorted(there)
+        gone = [seq for seq in entries if seq < first and self.must_be_there(entries[seq])]
+        assert not gone, f"{gone} went too early"
         self.gone_below(first)
