@@ -294,6 +294,7 @@ class Core:
                 now,
                 not_ready=self._not_ready,
                 careful=self._alone > 0,
+                forgets=self._ages.trusted(now),
                 room=room,
             )
             outcomes = carry_out(work, operations)

@@ -117,10 +117,10 @@ def resume(work: Work, session: SessionId, *, active: bool) -> list[Subscription
     """A known session has what it had; renewed, unless its adapter merely came back by itself."""
     work.flush_positions()
     cursors = work.store.cursors.subscriptions(session)
-    for cursor in cursors:
-        if cursor.is_forgotten(work.now):
-            work.store.cursors.delete_subscription(cursor.id)
-    kept = [cursor for cursor in cursors if not cursor.is_forgotten(work.now)]
+    gone = [each for each in cursors if work.forgets and each.is_forgotten(work.now)]
+    for cursor in gone:
+        work.store.cursors.delete_subscription(cursor.id)
+    kept = [cursor for cursor in cursors if cursor not in gone]
     if active:
         _renew(work, session, kept)
     return kept

@@ -28,7 +28,8 @@ class Terms:
 class Work:
     """To be made within a transaction, and flushed before it commits.
 
-    `now` is wall time in milliseconds. `not_ready` is why appends are refused, if they are.
+    `now` is wall time in milliseconds; `forgets` tells whether it is good enough to forget by.
+    `not_ready` is why appends are refused, if they are.
     `size` is about what the batch adds to frames, in bytes.
     """
 
@@ -41,6 +42,7 @@ class Work:
         *,
         not_ready: str | None,
         careful: bool,
+        forgets: bool,
         room: Room,
     ) -> None:
         self.room = room
@@ -49,6 +51,7 @@ class Work:
         self.terms = terms
         self.not_ready = not_ready
         self.careful = careful
+        self.forgets = forgets
         self.now = int(now.wall * 1000)
         self.size = 0
         self.sent_at = max(self.now, state.sent_at)

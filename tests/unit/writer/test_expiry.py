@@ -169,9 +169,12 @@ def test_a_clock_that_leaps_has_nothing_forgotten_for_an_hour(world: World) -> N
     world.time += 0.9 * HOUR
     look(world)
     assert world.rows("SELECT native FROM sessions") == [("old",)]
+    resumed = world.register("old")
+    assert [each.channel for each in resumed.expired] == ["x"]
+    world.ask(Release(world.ref(), resumed.attachment))
     world.time += 0.2 * HOUR
     look(world)
-    assert world.rows("SELECT native FROM sessions") == []
+    assert markers(world) == []
 
 
 def test_a_session_with_a_cursor_or_an_attachment_is_kept(world: World) -> None:
