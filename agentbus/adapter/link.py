@@ -29,7 +29,7 @@ from agentbus import __version__
 from agentbus.adapter.events import Connect, Disconnect, Effect, StartDaemon, WriteDaemon
 from agentbus.client.connection import Answer, Connection, Incoming
 from agentbus.config import Configuration
-from agentbus.errors import AgentbusError, Unavailable
+from agentbus.errors import AgentbusError, Recovering, Unavailable
 from agentbus.wire.rpc import (
     PROTOCOL,
     HeartbeatParams,
@@ -230,7 +230,7 @@ class Link:
 
     def _give_up(self, error: AgentbusError, now: float) -> None:
         """For the moment, or until somebody asks again where another try would not help."""
-        if error.retryable:
+        if isinstance(error, Recovering | Unavailable):
             self._back_off(now)
             return
         self.problem, self._problem_until = error, now + LONGEST_DELAY

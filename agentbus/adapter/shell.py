@@ -44,8 +44,9 @@ from agentbus.adapter.output import Output
 from agentbus.client import start
 from agentbus.client.connection import NOBODY, unreachable
 from agentbus.client.start import Starting
+from agentbus.client.trust import require_own
 from agentbus.config import Configuration, load
-from agentbus.errors import AgentbusError, Unavailable
+from agentbus.errors import AgentbusError, Unavailable, UnsafePermissions
 from agentbus.runtime import refusals
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.paths import locate
@@ -233,12 +234,16 @@ class Shell:
         daemon.setblocking(False)
         try:
             daemon.connect(path)
+            require_own(daemon, path)
         except NOBODY:
             daemon.close()
             return DaemonUnreachable()
         except OSError as error:
             daemon.close()
             return DaemonUnreachable(Unavailable(unreachable(path, error)))
+        except UnsafePermissions as error:
+            daemon.close()
+            return DaemonUnreachable(error)
         self._daemon = daemon
         self._watch(daemon.fileno(), selectors.EVENT_READ)
         return DaemonConnected(configuration)

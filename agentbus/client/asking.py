@@ -12,7 +12,8 @@ from types import TracebackType
 from typing import Final, Self, TypeVar
 
 from agentbus.client.connection import NOBODY, Answer, Connection, unreachable
-from agentbus.errors import NotRunning, Unavailable
+from agentbus.client.trust import require_own
+from agentbus.errors import NotRunning, Unavailable, UnsafePermissions
 from agentbus.model.ports import Instant
 from agentbus.runtime.clock import SystemClock
 from agentbus.wire.rpc import Params
@@ -26,7 +27,8 @@ T = TypeVar("T", bound=Params)
 
 
 class Asking:
-    """A connection to the daemon at `path`, a context manager. Raises NotRunning without one.
+    """A connection to the daemon at `path`, a context manager. Raises NotRunning without one,
+    UnsafePermissions where it is not the user's.
 
     Methods raise the daemon's errors, and Unavailable where it does not answer.
     """
@@ -41,12 +43,16 @@ class Asking:
         self._socket.settimeout(timeout)
         try:
             self._socket.connect(path)
+            require_own(self._socket, path)
         except NOBODY as error:
             self._socket.close()
             raise NotRunning("no daemon runs; start it with: agentbus daemon") from error
         except OSError as error:
             self._socket.close()
             raise Unavailable(unreachable(path, error)) from error
+        except UnsafePermissions:
+            self._socket.close()
+            raise
 
     def __enter__(self) -> Self:
         return self

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from agentbus.errors import Recovering, Unavailable
+from agentbus.errors import AgentbusError, Recovering, StorageFailed, Unavailable
 from agentbus.model.ids import CommitId, Epoch
 from agentbus.wire.links import Projection, Welcome
 
@@ -15,6 +15,8 @@ class Condition:
         self.instance = ""
         self.writer = False
         """Whether the present writer has said Welcome."""
+        self.hindrance = ""
+        """What keeps the writer from its work; until it says Welcome."""
         self.committed = CommitId(0)
         self.unheard = CommitId(0)
         """What the writer had when it came: of changes up to here nobody may have told us."""
@@ -57,7 +59,7 @@ class Condition:
         if self.stopping:
             reasons.append(self.ending)
         if not self.writer:
-            reasons.append("the writer is not there")
+            reasons.append(self.hindrance or "the writer is not there")
         if not self.ready:
             reasons.append(self._reason)
         return reasons
@@ -67,10 +69,12 @@ class Condition:
         if self.stopping or not (self.writer and self.ready):
             raise self.unready()
 
-    def unready(self) -> Unavailable | Recovering:
+    def unready(self) -> AgentbusError:
         """What is said to whoever asks for more than can be done now."""
         if self.stopping:
             return Unavailable(self.ending)
+        if self.hindrance and not self.writer:
+            return StorageFailed(self.hindrance)
         return Recovering(f"the bus is recovering: {'; '.join(self.reasons())}")
 
     def require_going_on(self) -> None:
@@ -81,6 +85,7 @@ class Condition:
     def welcomed(self, welcome: Welcome) -> None:
         """The writer has said which bus this is."""
         self.writer = True
+        self.hindrance = ""
         self.instance, self.incarnation = welcome.instance, welcome.incarnation
         self.committed = self.unheard = welcome.commit_id
 

@@ -9,6 +9,7 @@ from agentbus.gateway.events import Serving, UseRedis
 from agentbus.gateway.parts import Parts
 from agentbus.gateway.stopping import Stopping
 from agentbus.model.ids import CommitId
+from agentbus.wire.error_codes import from_failure
 from agentbus.wire.events import Closed, Opened, Received
 from agentbus.wire.links import (
     GATEWAY_INDEXER,
@@ -17,6 +18,7 @@ from agentbus.wire.links import (
     CapacityWarning,
     ChannelOpened,
     CursorsExpired,
+    Hindered,
     IndexState,
     MemoryChanged,
     Outcomes,
@@ -121,12 +123,20 @@ class DaemonLinks:
             case Processes():
                 self._parts.status.processes = message.processes
                 self._parts.condition.given_up = frozenset(message.given_up)
+            case Hindered():
+                self._hindered(message)
             case Stop():
                 self._stopping.begin()
             case RedisUp() | RedisDown():
                 pass  # the projector says when the server is of use
             case _:
                 raise TypeError(f"a gateway is not sent {type(message).__name__}")
+
+    def _hindered(self, frame: Hindered) -> None:
+        """Only the writer is ever."""
+        if not self._parts.condition.writer:
+            self._parts.condition.hindrance = frame.failure.message
+            self._parts.greeter.refuse(from_failure(frame.failure))
 
     def _visible(self, frame: Visible) -> None:
         parts = self._parts

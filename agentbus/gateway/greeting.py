@@ -6,7 +6,7 @@ from typing import Final
 
 from agentbus import __version__
 from agentbus.config import Settings
-from agentbus.errors import ConfigMismatch, Unavailable, VersionMismatch
+from agentbus.errors import AgentbusError, ConfigMismatch, Unavailable, VersionMismatch
 from agentbus.gateway.condition import Condition
 from agentbus.gateway.connections import Call
 from agentbus.gateway.outbox import Outbox
@@ -40,6 +40,8 @@ class Greeter:
         self._require_settings(params)
         if self._condition.instance:
             self._welcome(call)
+        elif self._condition.hindrance:
+            raise self._condition.unready()
         else:
             self._waiting.append(call)
 
@@ -51,8 +53,12 @@ class Greeter:
 
     def stop(self) -> None:
         """It will not be known any more."""
+        self.refuse(Unavailable("the daemon is stopping"))
+
+    def refuse(self, error: AgentbusError) -> None:
+        """It is not known yet, and will not be soon."""
         waiting, self._waiting = self._waiting, []
-        self._out.refuse_all(waiting, Unavailable("the daemon is stopping"))
+        self._out.refuse_all(waiting, error)
 
     def _welcome(self, call: Call) -> None:
         call.connection.greeted = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from agentbus.config import Settings
-from agentbus.errors import Unavailable
+from agentbus.errors import AgentbusError, Unavailable
 from agentbus.gateway import (
     attachments,
     inbox,
@@ -112,7 +112,11 @@ class Parts:
         self.attachments.expire(list(self.connections.values()))
 
     def _give_up(self) -> None:
-        error = Unavailable(f"the writer did not come back within {PATIENCE_SECONDS:.0f} s")
+        error: AgentbusError = Unavailable(
+            f"the writer did not come back within {PATIENCE_SECONDS:.0f} s"
+        )
+        if self.condition.hindrance:
+            error = Unavailable(f"{error.message}: {self.condition.hindrance}")
         for operation in self.writer.impatient():
             if isinstance(operation.frame, MemoryEdit | MemoryDelete):
                 self.condition.doubtful = True

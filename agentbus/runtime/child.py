@@ -94,6 +94,8 @@ class Child:
         self._wake_due = math.inf
         self._started = False
         self._said_ready = False
+        self.asked_to_stop = False
+        """Whether the supervisor has asked for it; for a `start` that takes long."""
         self._turn_asked = False
         self._received = False
 
@@ -265,6 +267,7 @@ class Child:
                 case _ if self._started:
                     self._messages(CONTROL, [message])
                 case _:
+                    self.asked_to_stop |= isinstance(message, Stop)
                     self._early.append(message)
 
     def _listen(self, sock: socket.socket) -> None:

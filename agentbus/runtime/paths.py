@@ -7,6 +7,7 @@
     data directory      setting `data_directory`
         data.lock       flock'ed likewise: two runtime directories, one database is refused
         bus.sqlite3
+        bus.sqlite3.instance    says that there is a bus in it, and which
         search.sqlite3      the text index, made anew from the database where it is not there
         redis/          the dedicated server's snapshot
         reset.pending   while a reset removes these files
@@ -29,7 +30,8 @@ import msgspec
 
 from agentbus.config import Settings
 from agentbus.digest import digest
-from agentbus.errors import UnsafePermissions
+from agentbus.errors import StorageFailed, UnsafePermissions
+from agentbus.runtime import disk, refusals
 
 RUNTIME_VARIABLE: Final = "AGENTBUS_RUNTIME_DIR"
 SOCKET_PATH_LIMIT: Final = 103
@@ -52,6 +54,7 @@ class Paths(msgspec.Struct, frozen=True):
     database: str
     index: str
     snapshot_directory: str
+    instance_mark: str
     reset_mark: str
     log_directory: str
 
@@ -77,6 +80,7 @@ def locate(settings: Settings, environ: Mapping[str, str] = os.environ) -> Paths
     """The paths of the bus that these settings and this environment name. Touches nothing."""
     runtime = _runtime_directory(environ)
     data = settings.data_directory
+    database = os.path.join(data, "bus.sqlite3")
     redis = _near(runtime, "redis", reserve=REDIS_SOCKET_NAME)
     return Paths(
         runtime_directory=runtime,
@@ -86,12 +90,18 @@ def locate(settings: Settings, environ: Mapping[str, str] = os.environ) -> Paths
         redis_lock=os.path.join(redis, "redis.lock"),
         data_directory=data,
         data_lock=os.path.join(data, "data.lock"),
-        database=os.path.join(data, "bus.sqlite3"),
+        database=database,
         index=os.path.join(data, "search.sqlite3"),
         snapshot_directory=os.path.join(data, "redis"),
+        instance_mark=instance_mark(database),
         reset_mark=os.path.join(data, "reset.pending"),
         log_directory=_log_directory(settings),
     )
+
+
+def instance_mark(database: str) -> str:
+    """The mark that belongs to a database."""
+    return f"{database}.instance"
 
 
 def _runtime_directory(environ: Mapping[str, str]) -> str:
@@ -115,7 +125,11 @@ def _near(runtime: str, name: str, *, reserve: int = 0) -> str:
 
 
 def prepare(paths: Paths) -> None:
-    """Makes the directories, 0700. Raises UnsafePermissions where one is not the user's alone."""
+    """Makes the directories, 0700.
+
+    Raises UnsafePermissions where one is not the user's alone, StorageFailed where nothing can be
+    written to one.
+    """
     prepare_runtime(paths)
     _prepare(paths.data_directory, paths.snapshot_directory, paths.log_directory)
 
@@ -134,6 +148,7 @@ def _prepare(*wanted: str) -> None:
     for directory in dict.fromkeys(wanted):
         _make(directory)
         check_private(directory)
+        _check_writable(directory)
 
 
 def _make(directory: str) -> None:
@@ -141,13 +156,29 @@ def _make(directory: str) -> None:
         os.makedirs(os.path.dirname(directory), exist_ok=True)
         with contextlib.suppress(FileExistsError):
             os.mkdir(directory, 0o700)
+            disk.sync_directory(os.path.dirname(directory))
     except OSError as error:
+        refusal = refusals.of_storage(directory, error)
+        if refusal is not None:
+            raise refusal from error
         no_directory = isinstance(error, FileExistsError | NotADirectoryError)
         reason = "a part of that path is no directory" if no_directory else error.strerror
         raise UnsafePermissions(
             f"{directory} cannot be made ({reason}); make it yourself, with mode 700, or "
             "choose another place"
         ) from error
+
+
+def _check_writable(directory: str) -> None:
+    """Asked of the kernel: a read-only file system refuses whoever has all rights, too."""
+    if os.access(directory, os.W_OK | os.X_OK):
+        return
+    if os.stat(directory).st_mode & stat.S_IRWXU != stat.S_IRWXU:
+        raise StorageFailed(f"{directory} cannot be written; run: chmod 700 {directory}")
+    raise StorageFailed(
+        f"{directory} cannot be written: the file system is read-only; make it writable, or choose "
+        "another place"
+    )
 
 
 def check_private(directory: str) -> None:

@@ -40,3 +40,15 @@ def told(error: OSError, doing: str) -> AgentbusError:
     if error.errno in _USED_UP:
         return Unavailable(f"{what}: the system has no more to give ({reason}); close something")
     return InternalError(f"{what}: {reason}")
+
+
+def of_storage(path: str, error: OSError) -> StorageFailed | None:
+    """A file system that cannot store; None for another reason (a permission, a missing name)."""
+    if error.errno == errno.EIO:
+        return StorageFailed(f"{path} cannot be written: the device fails; look at the disk")
+    what = NO_ROOM.get(error.errno or 0)
+    if what is None:
+        return None
+    read_only = error.errno == errno.EROFS
+    advice = "make it writable, or choose another place" if read_only else "free some space there"
+    return StorageFailed(f"{path} cannot be written: {what}; {advice}, then try again")

@@ -42,6 +42,7 @@ from agentbus.wire.events import WakeAt, Woke
 from agentbus.wire.links import (
     Failing,
     FromChild,
+    Hindered,
     Ping,
     Pong,
     ProcessInfo,
@@ -229,7 +230,7 @@ class Core:
 
     # ---- what children say
 
-    def _said(self, process: Process, message: FromChild) -> None:
+    def _said(self, process: Process, message: FromChild) -> None:  # noqa: C901 - one flat match
         process.heard(self._now.monotonic)
         match message:
             case Ready():
@@ -252,8 +253,20 @@ class Core:
             case Failing(failure):
                 self._outbox.note("error", "child_failing", name=process.name, code=failure.code)
                 self._fail_with(failure)
+            case Hindered():
+                self._hindered(process, message)
             case _:
                 assert_never(message)
+
+    def _hindered(self, process: Process, message: Hindered) -> None:
+        """A start that cannot be is told at once, the next one may have more luck. A daemon that
+        served goes on with what it can do."""
+        failure = message.failure
+        self._outbox.note("warn", "child_hindered", name=process.name, code=failure.code)
+        if self._ready:
+            self._outbox.tell_managers(message)
+        else:
+            self._fail_with(failure)
 
     def _fell_silent(self, process: Process, pid: int) -> None:
         if process.pid == pid and process.alive and process.state is not State.CONDEMNED:

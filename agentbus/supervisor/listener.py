@@ -9,6 +9,7 @@ import socket
 from typing import Final
 
 from agentbus.errors import UnsafePermissions
+from agentbus.runtime import refusals
 
 BACKLOG: Final = 512
 """Connects that wait while a gateway is replaced."""
@@ -21,11 +22,18 @@ def listen(path: str) -> socket.socket:
     """Listens, non-blocking, in place of whatever a daemon before left there.
 
     To be called under the daemon's lock. Raises UnsafePermissions where the path is taken by
-    something that is no socket.
+    something that is no socket, StorageFailed where the disk has no room for it, or OSError.
     """
     _clear(path)
     sock = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    sock.bind(path)
+    try:
+        sock.bind(path)
+    except OSError as error:
+        sock.close()
+        refusal = refusals.of_storage(path, error)
+        if refusal is None:
+            raise
+        raise refusal from error
     os.chmod(path, 0o600)
     sock.listen(BACKLOG)
     sock.setblocking(False)

@@ -20,15 +20,14 @@ from agentbus import __version__
 from agentbus.errors import (
     AgentbusError,
     ConfigMismatch,
-    StorageFailed,
     Unavailable,
     UnsafePermissions,
 )
+from agentbus.runtime import refusals
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.owners import Owner, read
 from agentbus.runtime.paths import Paths
 from agentbus.runtime.platform import process_state
-from agentbus.runtime.refusals import NO_ROOM
 from agentbus.wire import rpc
 
 OWNER_SECONDS: Final = 45.0
@@ -51,10 +50,16 @@ class Lock:
         self.fd = fd
 
     def write(self, owner: Owner) -> None:
-        """Says whose it is."""
+        """Says whose it is. Raises StorageFailed, or OSError."""
         content = msgspec.json.encode(owner) + b"\n"
-        os.pwrite(self.fd, content, 0)
-        os.ftruncate(self.fd, len(content))
+        try:
+            os.pwrite(self.fd, content, 0)
+            os.ftruncate(self.fd, len(content))
+        except OSError as error:
+            refusal = refusals.of_storage(self.path, error)
+            if refusal is None:
+                raise
+            raise refusal from error
 
     def close(self) -> None:
         """Gives this process' copy up."""
@@ -83,8 +88,9 @@ def take(path: str) -> Lock | None:
 
 
 def _unopened(path: str, error: OSError) -> AgentbusError:
-    if error.errno in NO_ROOM:
-        return StorageFailed(f"{path} cannot be opened: {NO_ROOM[error.errno]}")
+    refusal = refusals.of_storage(path, error)
+    if refusal is not None:
+        return refusal
     advice = "; remove it" if error.errno in _NO_FILE else ""
     return UnsafePermissions(f"{path} cannot be opened ({error.strerror}){advice}")
 

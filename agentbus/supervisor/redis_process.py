@@ -16,6 +16,7 @@ import signal
 import socket
 from typing import Final, NoReturn
 
+from agentbus.errors import StorageFailed
 from agentbus.model.ports import Tokens
 from agentbus.runtime import logs, platform
 from agentbus.runtime.owners import Owner, read
@@ -144,7 +145,8 @@ class RedisProcess:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
             os.setsid()  # a terminal's Ctrl-C is not for it
             platform.die_with_parent(parent)
-            with contextlib.suppress(OSError):  # a full disk; the lock itself is what counts
+            # The lock itself is what counts, also on a full disk.
+            with contextlib.suppress(OSError, StorageFailed):
                 lock.write(Owner(os.getpid(), path))
             os.set_inheritable(lock.fd, True)
             log = os.open(self._paths.log("redis"), os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)

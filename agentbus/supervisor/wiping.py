@@ -57,6 +57,7 @@ def _files(paths: Paths) -> Iterator[str]:
     for file in (paths.index, paths.database):
         for end in COMPANIONS:
             yield file + end
+    yield paths.instance_mark
 
 
 def _remove(path: str) -> str:

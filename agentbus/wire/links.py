@@ -93,7 +93,14 @@ class Listen(Frame, frozen=True, tag=7):
     cannot be reached any more."""
 
 
-ToChild = Hand | RedisUp | RedisDown | Processes | Ping | Stop | Listen
+class Hindered(Frame, frozen=True, tag=9):
+    """A child cannot work for the moment and goes on trying; over its links it is seen when it can.
+    From the child to the supervisor, and from there to those who answer for it."""
+
+    failure: Failure
+
+
+ToChild = Hand | RedisUp | RedisDown | Processes | Ping | Stop | Listen | Hindered
 
 # ---- child to supervisor -------------------------------------------------------------------------
 
@@ -145,7 +152,15 @@ class ResetRequested(Frame, frozen=True, tag=8):
 
 
 FromChild = (
-    Ready | Pong | Taken | StopRequested | RedisUnfit | Failing | SearchBackend | ResetRequested
+    Ready
+    | Pong
+    | Taken
+    | StopRequested
+    | RedisUnfit
+    | Failing
+    | SearchBackend
+    | ResetRequested
+    | Hindered
 )
 
 # ---- gateway to writer ---------------------------------------------------------------------------

@@ -42,6 +42,7 @@ from agentbus.wire.links import (
     Failing,
     GatewayHello,
     GatewayToWriter,
+    Hindered,
     Measured,
     MemoryDelete,
     MemoryEdit,
@@ -63,6 +64,7 @@ from agentbus.writer.place import Place
 from agentbus.writer.retention import Retention
 from agentbus.writer.state import State
 from agentbus.writer.tidy import Tidy
+from agentbus.writer.troubles import Troubles
 from agentbus.writer.work import Terms, Work
 
 RETRY_SECONDS: Final = 0.01
@@ -115,6 +117,8 @@ class Core:
         self._holding = True  # until the projection was ready once, or patience ends
         self._alone = 0  # operations left of a batch that was taken apart
         self._next_try = 0.0
+        self._troubles = Troubles()
+        self._told = ""  # why the present gateway cannot be greeted
         self._woken_at: float | None = None
 
     def handle(self, event: Event, now: Instant) -> list[Effect]:
@@ -165,6 +169,7 @@ class Core:
     def _closed(self, link: str) -> None:
         if link == GATEWAY_WRITER:
             self._linked = False
+            self._told = ""
             self._queue.orphan()
         elif link == WRITER_PROJECTOR:
             self._not_ready = NOT_HEARD
@@ -234,15 +239,22 @@ class Core:
         except DatabaseDamaged as error:
             return [*self._refuse(operations, error), *_last_words(error)]
         except AgentbusError as error:
-            note = _note("error", "commit_failed", error)
+            notes = self._troubles.failed(error, now)
             if hello:
                 self._next_try = now.monotonic + GREETING_RETRY_SECONDS
-                return [note]
-            return [note, *self._refuse(operations, error)]
+                return [*notes, *self._hindered(error)]
+            return [*notes, *self._refuse(operations, error)]
         except Exception as error:
             if hello:
                 raise
             return self._isolate(operations, error)
+
+    def _hindered(self, error: AgentbusError) -> list[Effect]:
+        """A gateway that cannot be greeted does not hear why from us."""
+        if error.message == self._told:
+            return []
+        self._told = error.message
+        return [Send(CONTROL, Hindered(to_failure(error)))]
 
     def _before_sends(
         self, operations: list[GatewayToWriter], now: Instant
@@ -272,6 +284,7 @@ class Core:
             state.incarnation = incarnation
             state.detach_all()
             self._state = state
+            self._troubles.over()
             self._tidy.changed(now)
         if not self._done(1):
             return []
@@ -301,6 +314,7 @@ class Core:
             self._fault(Point.UNCOMMITTED)
         self._state = state
         self._durable = state.commit_id
+        self._troubles.over()
         self._fault(Point.COMMITTED)
         self._tidy.changed(now)
         rows = work.rows

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from typing import Any
 
-from agentbus.errors import StorageFailed
 from agentbus.model.ports import Instant
-from agentbus.runtime import faults, logs
+from agentbus.runtime import exits, faults, logs
 from agentbus.runtime.child import Child
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.faults import Point
@@ -22,11 +21,11 @@ from agentbus.wire.links import (
     ProjectorToWriter,
     Report,
 )
+from agentbus.writer.awaiting import Awaiting
 from agentbus.writer.core import Core
 from agentbus.writer.events import Note
-from agentbus.writer.opening import Wait, open_store
+from agentbus.writer.opening import open_store
 
-OPEN_RETRY_SECONDS: Final = 0.02
 _log = logs.get(__name__)
 
 
@@ -43,26 +42,23 @@ class Writer:
     async def start(self) -> None:
         """Waits out a foreign lock, and a disk that fails for a while; pings are answered."""
         core = await self._begin()
+        if core is None:
+            self._child.exit(exits.OK)
+            return
         self._core = faults.watched(core, self._child.fault, event=_heard, before=_said)
         self._child.ready()
 
-    async def _begin(self) -> Core:
-        """Raises StorageFailed where the disk does not mend."""
-        wait = Wait()
-        while True:
-            now = self._child.clock.now()
-            try:
-                core = self._open(now)
-            except StorageFailed as error:
-                note = wait.goes_on(error, now.monotonic)
-                if note is not None:
-                    self._note(note)
-                await asyncio.sleep(OPEN_RETRY_SECONDS)
-            else:
-                note = wait.ended(now.monotonic)
-                if note is not None:
-                    self._note(note)
+    async def _begin(self) -> Core | None:
+        """None where the daemon stops meanwhile."""
+        awaiting = Awaiting(self._open)
+        while not self._child.asked_to_stop:
+            core = awaiting.attempt(self._child.clock.now())
+            effects, awaiting.effects = awaiting.effects, []
+            self._perform(effects)
+            if core is not None:
                 return core
+            await asyncio.sleep(awaiting.retry_seconds)
+        return None
 
     def _open(self, now: Instant) -> Core:
         settings, fault = self._context.settings, self._child.fault
