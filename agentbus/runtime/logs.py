@@ -99,12 +99,13 @@ def rotate(path: str) -> None:
 
 
 def close() -> None:
-    """Closes the files of this process' log."""
+    """Closes the files of this process' log. What a full disk has not taken by now is lost."""
     logger = logging.getLogger()
     for handler in logger.handlers[:]:
         if isinstance(handler.formatter, Formatter):
             logger.removeHandler(handler)
-            handler.close()
+            with contextlib.suppress(OSError):
+                handler.close()
 
 
 class Formatter(logging.Formatter):

@@ -156,3 +156,18 @@ def received(reader: Reader, streams: dict[str, list[dict[str, Any]]]) -> None:
             furthest = max(furthest, seq)
             assert message == stream[seq - 1]
         assert furthest == len(stream)
+
+
+def stored(path: str) -> list[str]:
+    """The ids of the messages in the file of a bus that has stopped, in their order.
+
+    The file is sound, and holds nothing half: each row has its receipt, and is counted.
+    """
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        rows = connection.execute("SELECT message_id, seq FROM messages ORDER BY id").fetchall()
+        receipts = connection.execute("SELECT operation_id, seq FROM receipts").fetchall()
+        counted = connection.execute("SELECT messages, receipts FROM meta").fetchone()
+    assert dict(receipts) == dict(rows)
+    assert counted == (len(rows), len(receipts))
+    return [message_id for message_id, _ in rows]

@@ -3,6 +3,7 @@ from __future__ import annotations
 import logging
 import os
 import re
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -120,3 +121,14 @@ def test_a_log_that_cannot_be_written_stops_nobody(paths):
     logs.configure("writer", paths, Settings())
     os.rmdir(paths.log_directory)
     logs.get("agentbus.x").info("lost")
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux has a file that is always full")
+def test_a_log_without_room_stops_nobody_nor_does_closing_it(paths):
+    os.symlink("/dev/full", paths.log("writer"))
+    logs.configure("writer", paths, Settings())
+    logs.get("agentbus.x").info("lost")
+    logs.configure("gateway", paths, Settings())
+    logs.get("agentbus.x").info("kept")
+    logs.close()
+    assert "action=kept" in Path(paths.log("gateway")).read_text()

@@ -1,0 +1,39 @@
+"""A disk that stays full does not fill its log."""
+
+from __future__ import annotations
+
+from agentbus.errors import StorageFailed
+from agentbus.model.ports import Instant
+from agentbus.writer.events import Note
+from agentbus.writer.troubles import AGAIN_SECONDS, Troubles
+
+
+def unsaid(troubles: Troubles, seconds: float, text: str = "full") -> list[int]:
+    """How many went unsaid before, of each line of the log."""
+    effects = troubles.failed(StorageFailed(text), Instant(seconds, 0.0))
+    found = []
+    for note in effects:
+        assert isinstance(note, Note)
+        assert note.action == "commit_failed"
+        found.append(note.fields["unsaid"])
+    return found
+
+
+def test_the_same_failure_is_said_once_a_minute() -> None:
+    troubles = Troubles()
+    assert unsaid(troubles, 1.0) == [0]
+    assert [unsaid(troubles, 2.0) for _ in range(1000)] == [[]] * 1000
+    assert unsaid(troubles, 1.0 + AGAIN_SECONDS) == [1000]
+
+
+def test_another_one_is_said_at_once() -> None:
+    troubles = Troubles()
+    assert unsaid(troubles, 1.0) == [0]
+    assert unsaid(troubles, 1.1, "read-only") == [0]
+
+
+def test_what_worked_in_between_makes_it_a_new_one() -> None:
+    troubles = Troubles()
+    assert unsaid(troubles, 1.0) == [0]
+    troubles.over()
+    assert unsaid(troubles, 1.1) == [0]
