@@ -16,7 +16,15 @@ from tests.support.stdio import Adapter, ToolError
 from tests.support.storage import Disk, refused
 
 DISK = 16
-SMALL = {"redis_budget_mib": 64, "sqlite_budget_mib": 64, "send_kib_per_second": 65536}
+LARGE = 500_000
+"""Bytes of a message that does not fit what the WAL has room for already."""
+
+SMALL = {
+    "redis_budget_mib": 64,
+    "sqlite_budget_mib": 64,
+    "send_kib_per_second": 65536,
+    "max_message_kib": 1024,
+}
 
 
 @pytest.fixture
@@ -46,7 +54,7 @@ def test_what_does_not_fit_is_refused_whole_and_the_bus_goes_on_by_itself(
         reader.call("whoami")
         accepted = [send(sender, f"before {n}") for n in range(3)]
         disk.fill()
-        told = [send(sender, f"during {n} ", 60_000) for n in range(8)]
+        told = [send(sender, f"during {n} ", LARGE) for n in range(8)]
         assert set(told) == {"storage_error"}
         status = bus.status()
         assert status["state"] == "ready"
@@ -79,10 +87,10 @@ def test_a_writer_that_dies_meanwhile_comes_back_when_there_is_room(
         writer = bus.kill("writer")
         bus.wait_until(lambda status: pids(status).get("writer") not in (None, writer))
         with pytest.raises(RefusedError) as refusal:
-            sender.send("general", "second", "x" * 60_000)
+            sender.send("general", "second", "x" * LARGE)
         assert refusal.value.code == "storage_error"
         disk.free()
-        assert sender.send("general", "second", "x" * 60_000)["seq"] == 2
+        assert sender.send("general", "second", "x" * LARGE)["seq"] == 2
     bus.stop()
     assert audit.stored(bus.paths.database) == ["first", "second"]
 
@@ -97,7 +105,7 @@ def test_a_gateway_that_dies_meanwhile_is_replaced_when_there_is_room(
         send(adapter, "first")
         disk.fill()
         bus.kill("gateway")
-        assert send(adapter, "second", 60_000) == "storage_error"
+        assert send(adapter, "second", LARGE) == "storage_error"
         disk.free()
         began = time.monotonic()
         assert wait(lambda: send_when_it_works(adapter))
