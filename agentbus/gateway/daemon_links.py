@@ -18,7 +18,6 @@ from agentbus.wire.links import (
     CapacityWarning,
     ChannelOpened,
     CursorsExpired,
-    Hindered,
     IndexState,
     MemoryChanged,
     Outcomes,
@@ -33,6 +32,7 @@ from agentbus.wire.links import (
     Trimmed,
     Visible,
     Welcome,
+    WriterHindered,
 )
 
 READY_SECONDS: Final = 5.0
@@ -123,7 +123,8 @@ class DaemonLinks:
             case Processes():
                 self._parts.status.processes = message.processes
                 self._parts.condition.given_up = frozenset(message.given_up)
-            case Hindered():
+            case WriterHindered():
+                self._hindered(message)
                 self._hindered(message)
             case Stop():
                 self._stopping.begin()
@@ -132,8 +133,7 @@ class DaemonLinks:
             case _:
                 raise TypeError(f"a gateway is not sent {type(message).__name__}")
 
-    def _hindered(self, frame: Hindered) -> None:
-        """Only the writer is ever."""
+    def _hindered(self, frame: WriterHindered) -> None:
         if not self._parts.condition.writer:
             self._parts.condition.hindrance = frame.failure.message
             self._parts.greeter.refuse(from_failure(frame.failure))

@@ -54,6 +54,7 @@ from agentbus.wire.links import (
     SearchBackend,
     StopRequested,
     Taken,
+    WriterHindered,
 )
 
 PROBE: Final = 0.01
@@ -254,17 +255,16 @@ class Core:
                 self._outbox.note("error", "child_failing", name=process.name, code=failure.code)
                 self._fail_with(failure)
             case Hindered():
-                self._hindered(process, message)
+                self._hindered(process, message.failure)
             case _:
                 assert_never(message)
 
-    def _hindered(self, process: Process, message: Hindered) -> None:
+    def _hindered(self, process: Process, failure: Failure) -> None:
         """A start that cannot be is told at once, the next one may have more luck. A daemon that
         served goes on with what it can do."""
-        failure = message.failure
         self._outbox.note("warn", "child_hindered", name=process.name, code=failure.code)
         if self._ready:
-            self._outbox.tell_managers(message)
+            self._outbox.tell_managers(WriterHindered(failure))
         else:
             self._fail_with(failure)
 

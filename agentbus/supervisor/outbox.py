@@ -9,7 +9,7 @@ from agentbus.supervisor.handover import End
 from agentbus.supervisor.process import Process
 from agentbus.supervisor.roster import Roster
 from agentbus.supervisor.states import State
-from agentbus.wire.links import Hindered, Processes, ProcessInfo, RedisDown, RedisUp
+from agentbus.wire.links import Processes, ProcessInfo, RedisDown, RedisUp, WriterHindered
 
 
 class Outbox:
@@ -52,7 +52,7 @@ class Outbox:
         self._listed = listed
         self.tell_managers(listed)
 
-    def tell_managers(self, message: Processes | Hindered) -> None:
+    def tell_managers(self, message: Processes | WriterHindered) -> None:
         """A message for those who show how the processes are."""
         for process, service in self._roster.children():
             if service.told_processes:

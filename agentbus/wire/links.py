@@ -93,14 +93,13 @@ class Listen(Frame, frozen=True, tag=7):
     cannot be reached any more."""
 
 
-class Hindered(Frame, frozen=True, tag=9):
-    """A child cannot work for the moment and goes on trying; over its links it is seen when it can.
-    From the child to the supervisor, and from there to those who answer for it."""
+class WriterHindered(Frame, frozen=True, tag=8):
+    """The writer has said `Hindered`."""
 
     failure: Failure
 
 
-ToChild = Hand | RedisUp | RedisDown | Processes | Ping | Stop | Listen | Hindered
+ToChild = Hand | RedisUp | RedisDown | Processes | Ping | Stop | Listen | WriterHindered
 
 # ---- child to supervisor -------------------------------------------------------------------------
 
@@ -149,6 +148,13 @@ class SearchBackend(Frame, frozen=True, tag=7):
 
 class ResetRequested(Frame, frozen=True, tag=8):
     """Somebody confirmed, at the gateway, that everything on the bus be destroyed."""
+
+
+class Hindered(Frame, frozen=True, tag=9):
+    """The child cannot work for the moment and goes on trying; over its links it is seen when it
+    can."""
+
+    failure: Failure
 
 
 FromChild = (

@@ -200,7 +200,7 @@ def told(bus: Daemon) -> str:
     """Why a daemon does not start, or does not stay."""
     done = started(bus)
     if done.returncode:
-        assert done.stderr.startswith("agentbus: database_damaged: "), done.stderr
+        assert "\nagentbus: database_damaged: " in f"\n{done.stderr}"
         return done.stderr
     with pytest.raises(RefusedError) as refusal, bus.peer() as peer:
         peer.attach("sender").send("general", "new", "x")

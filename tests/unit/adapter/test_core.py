@@ -26,6 +26,7 @@ from agentbus.errors import (
     RedisMissing,
     SessionAlreadyConnected,
     StaleAttachment,
+    StorageFailed,
     Unavailable,
 )
 
@@ -94,12 +95,13 @@ def test_a_starting_daemon_that_never_reports_is_looked_for_all_the_same(make):
     assert world.now_result("whoami")["agent"] == "Sam"
 
 
-def test_a_setup_error_is_told_at_once_and_tried_again_by_the_next_call(make):
+@pytest.mark.parametrize("error", [RedisMissing("install a Redis"), StorageFailed("disk full")])
+def test_what_a_person_must_mend_is_told_at_once_and_tried_again_by_the_next_call(make, error):
     world = make()
     world.running = False
-    world.start_error = RedisMissing("install a Redis")
+    world.start_error = error
     world.begin().greet()
-    assert world.now_result("whoami")["error"]["code"] == "redis_missing"
+    assert world.now_result("whoami")["error"]["code"] == error.code
     started = world.started
     world.now_result("whoami")
     assert world.started == started

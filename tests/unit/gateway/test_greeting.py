@@ -6,9 +6,9 @@ import pytest
 
 from agentbus import __version__
 from agentbus.config import Settings
-from agentbus.wire.error_codes import INVALID_REQUEST
+from agentbus.wire.error_codes import INVALID_REQUEST, Failure
 from agentbus.wire.events import Opened
-from agentbus.wire.links import GATEWAY_WRITER, Stop
+from agentbus.wire.links import GATEWAY_WRITER, Append, Stop, WriterHindered
 from agentbus.wire.rpc import PROTOCOL
 from tests.support.gateway_rig import Rig
 
@@ -40,6 +40,39 @@ def test_a_greeting_that_waits_is_refused_when_the_daemon_stops() -> None:
     request = rig.ask(connection, "hello", protocol=PROTOCOL, version="x")
     rig.stop()
     assert rig.result(connection, request)["code"] == "unavailable"
+
+
+def test_a_greeting_is_refused_with_the_reason_while_the_writer_cannot_write() -> None:
+    rig = Rig(start=False)
+    connection = rig.connect(greet=False)
+    waiting = rig.ask(connection, "hello", protocol=PROTOCOL, version="x")
+    rig.control_says(WriterHindered(Failure("storage_error", "the disk is full")))
+    assert rig.result(connection, waiting)["code"] == "storage_error"
+    later = rig.call(connection, "hello", protocol=PROTOCOL, version="x")
+    assert (later["code"], later["message"]) == ("storage_error", "the disk is full")
+    rig.event(Opened(GATEWAY_WRITER))
+    rig.welcome()
+    assert rig.call(connection, "hello", protocol=PROTOCOL, version="x")["instance"] == "bus"
+
+
+def test_what_keeps_a_restarted_writer_away_is_told_until_it_is_back() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.restart_writer(welcome=False)
+    rig.control_says(WriterHindered(Failure("storage_error", "the disk is full")))
+    error = rig.result(connection, rig.send(connection, attachment))
+    assert (error["code"], error["message"]) == ("storage_error", "the disk is full")
+    rig.welcome()
+    rig.send(connection, attachment)
+    rig.accept(rig.frame(Append))
+
+
+def test_a_hindrance_that_is_over_by_the_time_it_is_heard_of_is_nothing() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.control_says(WriterHindered(Failure("storage_error", "the disk is full")))
+    rig.send(connection, attachment)
+    rig.accept(rig.frame(Append))
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from agentbus.runtime.refusals import told
+from agentbus.runtime.refusals import of_storage, told
 
 
 @pytest.mark.parametrize(
@@ -34,3 +34,23 @@ def test_a_person_is_told_what_happened_and_what_to_do(number, code, words):
 
 def test_an_error_without_a_text_or_a_file_is_told_by_its_kind():
     assert told(TimeoutError(), "x").message == "x: TimeoutError"
+
+
+@pytest.mark.parametrize(
+    ("number", "words"),
+    [
+        (errno.ENOSPC, "is full; free some space"),
+        (errno.EDQUOT, "full for this user; free some space"),
+        (errno.EROFS, "read-only; make it writable"),
+        (errno.EIO, "look at the disk"),
+    ],
+)
+def test_a_disk_that_cannot_store_is_told_with_the_path_and_the_cure(number, words):
+    refusal = of_storage("/place/file", OSError(number, os.strerror(number)))
+    assert refusal.message.startswith("/place/file cannot be written: ")
+    assert words in refusal.message
+
+
+@pytest.mark.parametrize("error", [OSError(errno.EACCES, "no"), OSError("odd"), OSError()])
+def test_another_reason_than_the_disk_is_not_the_disks(error):
+    assert of_storage("/place/file", error) is None

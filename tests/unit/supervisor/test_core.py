@@ -14,6 +14,7 @@ from agentbus.wire.error_codes import Failure
 from agentbus.wire.events import Exit, WakeAt, Woke
 from agentbus.wire.links import (
     Failing,
+    Hindered,
     Ping,
     Pong,
     Processes,
@@ -25,6 +26,7 @@ from agentbus.wire.links import (
     Stop,
     StopRequested,
     Taken,
+    WriterHindered,
 )
 
 LOGS = {name: f"/logs/{name}.log" for name in ("writer", "projector", "gateway", "redis")}
@@ -307,6 +309,20 @@ def test_a_failing_child_stops_the_daemon_with_what_it_said(shell):
     shell.die("projector", 0)
     shell.die(REDIS, 0)
     assert shell.code == 1
+
+
+def test_what_keeps_a_child_from_its_work_ends_a_start_and_is_told(shell):
+    shell.handle(ev.Started())
+    effects = shell.say("writer", Hindered(FAILURE))
+    assert of(ev.ReportFailure, effects) == [ev.ReportFailure(FAILURE)]
+
+
+def test_a_daemon_that_served_goes_on_and_the_gateway_hears_what_hinders_the_writer(shell):
+    shell.up()
+    effects = shell.say("writer", Hindered(FAILURE))
+    assert not of(ev.ReportFailure, effects)
+    told = [tell for tell in of(ev.Tell, effects) if isinstance(tell.message, WriterHindered)]
+    assert told == [ev.Tell("gateway", WriterHindered(FAILURE))]
 
 
 def test_the_death_of_an_earlier_incarnation_is_nothing(shell):

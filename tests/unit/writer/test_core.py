@@ -23,6 +23,7 @@ from agentbus.wire.links import (
     ChannelOpened,
     Committed,
     Failing,
+    Hindered,
     Outcomes,
     Refused,
     Release,
@@ -249,6 +250,8 @@ def test_a_greeting_that_fails_is_tried_until_it_works(
         world.handle(TurnEnded())
         world.wake()
         assert world.take(Welcome) == []
+    (told,) = world.take(Hindered)
+    assert told.failure.message == "no"
     world.time += 1
     world.wake()
     world.wake()
