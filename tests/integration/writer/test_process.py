@@ -26,6 +26,7 @@ from agentbus.wire.links import (
     Append,
     Committed,
     Failing,
+    Hindered,
     MemoryChanged,
     MemoryDelete,
     MemoryEdit,
@@ -208,6 +209,7 @@ def test_a_disk_that_fails_delays_the_start_and_does_not_fail_it(
 ) -> None:
     os.mkdir(paths.database)  # which cannot be opened as a file
     process = launch()
+    assert process.control.expect(Hindered).failure.code == "storage_error"
     began = time.monotonic()
     while time.monotonic() < began + 0.5:  # many tries
         process.control.send(Ping(1))

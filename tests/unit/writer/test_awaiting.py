@@ -54,15 +54,15 @@ def test_what_opens_is_given_without_a_word() -> None:
 def test_a_disk_that_is_full_is_told_at_once_and_once() -> None:
     opening = Opening()
     full = StorageFailed("full")
-    assert opening.attempt(1.0, full) == (None, ["database_not_opened", "hindered: storage_error"])
+    assert opening.attempt(1.0, full) == (None, ["database_unavailable", "hindered: storage_error"])
     assert opening.awaiting.retry_seconds == awaiting.FAILED_RETRY_SECONDS
     assert opening.attempt(2.0, StorageFailed("full")) == (None, [])
     assert opening.attempt(2.5, StorageFailed("read-only")) == (
         None,
-        ["database_not_opened", "hindered: storage_error"],
+        ["database_unavailable", "hindered: storage_error"],
     )
     later = 2.5 + awaiting.AGAIN_SECONDS
-    assert opening.attempt(later, StorageFailed("read-only")) == (None, ["database_not_opened"])
+    assert opening.attempt(later, StorageFailed("read-only")) == (None, ["database_unavailable"])
     assert opening.attempt(later + 1) == (STORE, ["database_free"])
 
 
