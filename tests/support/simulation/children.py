@@ -10,20 +10,18 @@ from collections import deque
 from collections.abc import Callable, Mapping
 from typing import Any, Final, Protocol
 
-from agentbus.errors import SetupError, StorageFailed
+from agentbus.errors import SetupError
+from agentbus.model.ports import Instant
 from agentbus.runtime import exits
 from agentbus.wire import framing
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
-from agentbus.wire.links import CONTROL, Failing, Hand, Ping, Pong, Ready, Taken, ToChild
-from agentbus.writer.opening import Wait
+from agentbus.wire.links import CONTROL, Failing, Hand, Ping, Pong, Ready, Stop, Taken, ToChild
+from agentbus.writer.awaiting import Awaiting
+from agentbus.writer.events import Note
 from tests.support.simulation.pipes import End
 from tests.support.simulation.processes import Process
 from tests.support.simulation.scheduler import Scheduler, Timer
-
-RETRY_SECONDS: Final = 0.02
-"""Between attempts to open what is locked, as `writer.main` has it."""
-
 
 FAULTY: Final = frozenset({"operation_crashed", "unexpected"})
 """Log lines that tell of a fault of ours, whatever has happened around us."""
@@ -94,7 +92,7 @@ class Child(Process):
         self._started = self._said_ready = False
         self._turn_asked = self._received = False
         self._code: int | None = None
-        self._wait = Wait()
+        self._awaiting = Awaiting(self._start_application)
         self.later(scheduler.chance("forks").uniform(0.001, 0.05), self._begin)
 
     # ---- what applications ask for
@@ -143,10 +141,18 @@ class Child(Process):
         self._try_start()
 
     def _try_start(self) -> None:
+        if any(isinstance(message, Stop) for message in self._early):
+            self._exit(exits.OK)
+            return
         try:
-            self.application.start()
-        except (SetupError, StorageFailed) as error:
-            self._start_failed(error)
+            started = self._awaiting.attempt(self.scheduler.instant())
+        except SetupError as error:
+            self._send(CONTROL, Failing(to_failure(error)))
+            self._exit(exits.FAILING)
+            return
+        self._say(self._awaiting)
+        if not started:
+            self.later(self._awaiting.retry_seconds, self._try_start)
             return
         self._started = True
         given, self._given = self._given, {}
@@ -156,16 +162,20 @@ class Child(Process):
         for message in early:
             self._messages(CONTROL, [message])
 
-    def _start_failed(self, error: SetupError | StorageFailed) -> None:
-        try:
-            if isinstance(error, SetupError):
-                raise error
-            self._wait.goes_on(error, self.scheduler.now)
-        except (SetupError, StorageFailed):
-            self._send(CONTROL, Failing(to_failure(error)))
-            self._exit(exits.FAILING)
-        else:
-            self.later(RETRY_SECONDS, self._try_start)
+    def _start_application(self, _now: Instant) -> bool:
+        self.application.start()
+        return True
+
+    def _say(self, awaiting: Awaiting[bool]) -> None:
+        effects, awaiting.effects = awaiting.effects, []
+        for effect in effects:
+            match effect:
+                case Send(link, message):
+                    self._send(link, message)
+                case Note(level, action, fields):
+                    check_note(level, action, fields)
+                case _:
+                    raise TypeError(type(effect))
 
     def _exit(self, code: int) -> None:
         if self._code is None:
