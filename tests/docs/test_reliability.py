@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
+from agentbus.runtime.faults import Point
 from tests.support import tables
 
 PAGE = "docs/reliability.md"
@@ -39,3 +42,9 @@ def test_a_row_is_full_and_names_what_shows_it(
 def is_there(name: str) -> bool:
     """A test below `tests/`, or a file of the repository that makes the check as a command."""
     return tables.names_a_test(name) if "::" in name else (tables.ROOT / name).is_file()
+
+
+@pytest.mark.parametrize("point", Point)
+def test_a_test_kills_at_every_point(point: Point) -> None:
+    tests = (tables.ROOT / "tests/crash").glob("test_*.py")
+    assert any(re.search(rf"\bPoint\.{point.name}\b", test.read_text()) for test in tests)
