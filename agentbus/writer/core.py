@@ -305,6 +305,7 @@ class Core:
                 state,
                 self._terms,
                 now,
+                patient_now=self._ages.patient(now),
                 not_ready=self._not_ready,
                 careful=self._alone > 0,
                 forgets=self._ages.trusted(now),

@@ -44,9 +44,8 @@ class Expiry:
         """Looks, if it is time; `linked` tells that there is a gateway to hear of it."""
         if self.at is not None and now.monotonic < self.at:
             return []
-        milliseconds = int(now.wall * 1000)
         self.at = now.monotonic + LOOK_SECONDS if state.attached else None
-        effects = self._expired(state, milliseconds) if linked else []
+        effects = self._expired(state, self._ages.patient(now)) if linked else []
         return effects + self._forget(state, now)
 
     def _expired(self, state: State, now: int) -> list[Effect]:

@@ -32,6 +32,6 @@ def tell(work: Work, operation: GapAsk) -> GapTold:
 def _held(work: Work, number: SubscriptionId) -> Subscription:
     for attached in work.state.attached.values():
         cursor = attached.subscriptions.get(number)
-        if cursor is not None and not cursor.is_expired(work.now):
+        if cursor is not None and not cursor.is_expired(work.patient_now):
             return cursor
     raise NotFound("that subscription has ended or expired")

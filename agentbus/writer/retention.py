@@ -226,7 +226,7 @@ class Retention:
             if not victims:
                 return NOTHING
             own = ((row.channel_id, row.session_id, row.seq) for row in victims)
-            self._store.gaps.evicted(own, int(now.wall * 1000))
+            self._store.gaps.evicted(own, self._ages.patient(now))
             boundaries = self._store.evictions.delete(self._floor, victims)
         self._floor = victims[-1].id
         if self._accounting is not None:
@@ -266,7 +266,7 @@ class Retention:
 
     def _tidy(self, now: Instant) -> Chunk:
         with self._store.transaction():
-            self._store.gaps.forget_passed(int(now.wall * 1000))
+            self._store.gaps.forget_passed(self._ages.patient(now))
         return NOTHING
 
     def _is_to_measure(self) -> bool:

@@ -54,7 +54,7 @@ def described(work: Work, sessions: list[Attached]) -> list[list[SubscriptionInf
         (attached.session.id, cursor)
         for attached in sessions
         for cursor in attached.subscriptions.values()
-        if not cursor.is_expired(work.now)
+        if not cursor.is_expired(work.patient_now)
     ]
     found: dict[SessionId, list[SubscriptionInfo]] = {}
     for (session, cursor), undelivered in zip(owned, _undelivered(work, owned), strict=True):
@@ -94,7 +94,9 @@ def _info(work: Work, cursor: Subscription, undelivered: int) -> SubscriptionInf
 
 def markers(work: Work, attached: Attached) -> list[ExpiredInfo]:
     """A session's cursors that ran out and that it has not taken note of; its gateway hears it."""
-    cursors = [cursor for cursor in attached.subscriptions.values() if cursor.is_expired(work.now)]
+    cursors = [
+        cursor for cursor in attached.subscriptions.values() if cursor.is_expired(work.patient_now)
+    ]
     attached.told.update(cursor.id for cursor in cursors)
     return [expired_info(work.state, cursor) for cursor in cursors]
 
@@ -147,7 +149,7 @@ def subscribe(work: Work, operation: Subscribe) -> Subscribed:
     attached = work.state.holder(operation.attachment)
     channel = work.state.channel(operation.channel)
     cursor = attached.subscription(channel.id)
-    if cursor is not None and not cursor.is_expired(work.now):
+    if cursor is not None and not cursor.is_expired(work.patient_now):
         if operation.include_own is not None:
             cursor.include_own = operation.include_own
         cursor.expires_at = _lifetime(work)
@@ -223,7 +225,7 @@ def _move(work: Work, attached: Attached, positions: list[tuple[SubscriptionId, 
         cursor = attached.subscriptions.get(number)
         if cursor is None:
             continue
-        if cursor.is_expired(work.now):
+        if cursor.is_expired(work.patient_now):
             if position == cursor.position:
                 _discard(work, attached, cursor)
         elif cursor.forward(position, work.state.channels_by_id[cursor.channel_id].last_seq):
@@ -251,9 +253,9 @@ def _subscribe(
 
 def _renew(work: Work, session: SessionId, cursors: list[Subscription]) -> None:
     expires_at = _lifetime(work)
-    work.store.cursors.renew_subscriptions(session, expires_at, work.now)
+    work.store.cursors.renew_subscriptions(session, expires_at, work.patient_now)
     for cursor in cursors:
-        if not cursor.is_expired(work.now):
+        if not cursor.is_expired(work.patient_now):
             cursor.expires_at = expires_at
 
 

@@ -28,8 +28,8 @@ class Terms:
 class Work:
     """To be made within a transaction, and flushed before it commits.
 
-    `now` is wall time in milliseconds; `forgets` tells whether it is good enough to forget by.
-    `not_ready` is why appends are refused, if they are.
+    `now` is wall time in milliseconds, `patient_now` that by which cursors expire; `forgets` tells
+    whether `now` is good enough to forget by. `not_ready` is why appends are refused, if they are.
     `size` is about what the batch adds to frames, in bytes.
     """
 
@@ -40,6 +40,7 @@ class Work:
         terms: Terms,
         now: Instant,
         *,
+        patient_now: int,
         not_ready: str | None,
         careful: bool,
         forgets: bool,
@@ -53,6 +54,7 @@ class Work:
         self.careful = careful
         self.forgets = forgets
         self.now = int(now.wall * 1000)
+        self.patient_now = patient_now
         self.size = 0
         self.sent_at = max(self.now, state.sent_at)
         self.sent_at_text = rfc3339(self.sent_at)

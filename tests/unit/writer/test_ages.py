@@ -39,3 +39,48 @@ def test_jumping_back_suspends_anew():
     assert ages.observe(at(10, 86_400))
     assert ages.observe(at(3000))
     assert not ages.trusted(at(10 + SUSPENDED_SECONDS))
+
+
+DAY = 86_400.0
+
+
+def patient(ages: Ages, now: Instant) -> float:
+    """How far behind the wall clock the time of cursors is, in seconds."""
+    return round(now.wall - ages.patient(now) / 1000)
+
+
+def test_cursors_do_not_see_a_leap_forward_for_an_hour():
+    ages = Ages()
+    ages.observe(at(0))
+    assert patient(ages, at(5)) == 0
+    ages.observe(at(10, 3 * DAY))
+    assert patient(ages, at(10, 3 * DAY)) == 3 * DAY
+    assert patient(ages, at(3000, 3 * DAY)) == 3 * DAY
+    assert patient(ages, at(10 + SUSPENDED_SECONDS, 3 * DAY)) == 0
+
+
+def test_leaps_within_an_hour_add_up_and_older_ones_do_not():
+    ages = Ages()
+    ages.observe(at(0))
+    ages.observe(at(10, DAY))
+    ages.observe(at(1000, 2 * DAY))
+    assert patient(ages, at(1000, 2 * DAY)) == 2 * DAY
+    ages.observe(at(9000, 3 * DAY))
+    assert patient(ages, at(9000, 3 * DAY)) == DAY
+
+
+def test_a_clock_set_back_makes_cursors_no_older():
+    ages = Ages()
+    ages.observe(at(0))
+    ages.observe(at(10, -DAY))
+    assert patient(ages, at(10, -DAY)) == 0
+    ages.observe(at(20))
+    assert patient(ages, at(20)) == DAY
+
+
+def test_a_leap_that_is_taken_back_is_none():
+    ages = Ages()
+    ages.observe(at(0))
+    ages.observe(at(10, DAY))
+    ages.observe(at(20))
+    assert patient(ages, at(20)) == 0
