@@ -62,6 +62,9 @@ CHUNK: Final = 256 * 1024
 MAX_UNREAD: Final = 16 * 1024 * 1024
 """Bytes that wait for a harness that does not read, before we stop reading from it."""
 
+PAUSED_SECONDS: Final = 0.25
+"""Between looks whether stdin has ended, while nothing is read from it."""
+
 PARENT_SECONDS: Final = 1.0
 """Between looks at the parent, where no descriptor tells of its end."""
 
@@ -80,6 +83,7 @@ class Shell:
         self._events: deque[Event] = deque()
         self._output = Output(STDOUT)
         self._reading = True
+        self._paused_until: float | None = None
         self._configuration: Configuration | None = None
         self._daemon: socket.socket | None = None
         self._to_daemon = bytearray()
@@ -141,6 +145,11 @@ class Shell:
 
     def _look_at_clock(self) -> None:
         now = self._clock.now().monotonic
+        if self._paused_until is not None and self._paused_until <= now:
+            self._paused_until = now + PAUSED_SECONDS
+            if has_hung_up(STDIN):
+                self._end_stdin()
+                self._events.append(StdinClosed())
         if self._wake_at is not None and self._wake_at <= now:
             self._wake_at = None
             self._events.append(Woke())
@@ -152,7 +161,7 @@ class Shell:
 
     def _timeout(self) -> float | None:
         exit_by = self._exit_by if self._exit_code is not None else None
-        times = (self._wake_at, self._parent_at, exit_by)
+        times = (self._wake_at, self._parent_at, self._paused_until, exit_by)
         soonest = min((time for time in times if time is not None), default=None)
         return None if soonest is None else max(0.0, soonest - self._clock.now().monotonic)
 
@@ -219,6 +228,7 @@ class Shell:
 
     def _end_stdin(self) -> None:
         self._reading = False
+        self._paused_until = None
         self._unwatch(STDIN)
 
     # the daemon
@@ -321,6 +331,14 @@ class Shell:
         elif known.events != events:
             self._selector.modify(fd, events)
 
+    def _pause(self, paused: bool) -> None:
+        """Reads nothing more while too much waits for the harness; its end is seen all the same."""
+        if not paused:
+            self._paused_until = None
+        elif self._paused_until is None:
+            self._paused_until = self._clock.now().monotonic + PAUSED_SECONDS
+        self._watch(STDIN, 0 if paused else selectors.EVENT_READ)
+
     def _unwatch(self, fd: int) -> None:
         self._watch(fd, 0)
 
@@ -328,10 +346,18 @@ class Shell:
         """Outputs while something waits for them, stdin unless too much waits for the harness."""
         self._watch(STDOUT, selectors.EVENT_WRITE if self._output.waiting else 0)
         if self._reading:
-            self._watch(STDIN, selectors.EVENT_READ if self._output.waiting < MAX_UNREAD else 0)
+            self._pause(self._output.waiting >= MAX_UNREAD)
         if self._daemon is not None:
             writes = selectors.EVENT_WRITE if self._to_daemon else 0
             self._watch(self._daemon.fileno(), selectors.EVENT_READ | writes)
+
+
+def has_hung_up(fd: int) -> bool:
+    """Whether nobody will write any more, also where something is still to be read."""
+    ended = select.POLLHUP | getattr(select, "POLLRDHUP", 0)
+    poll = select.poll()
+    poll.register(fd, ended)
+    return any(events & (ended | select.POLLERR) for _, events in poll.poll(0))
 
 
 def _complain(error: AgentbusError) -> None:

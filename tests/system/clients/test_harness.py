@@ -12,7 +12,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import msgspec
@@ -298,8 +298,9 @@ def test_a_reader_that_goes_in_the_middle_of_a_result_was_handed_nothing(bus: Da
     assert [int(content.split()[0]) for content in got] == list(range(20))
 
 
-def test_a_harness_that_never_reads_is_not_read_from_for_ever(bus: Daemon) -> None:
-    """What waits for it is bounded: its requests stay in its own pipe."""
+@pytest.mark.parametrize("how", ["signal", "end of input"])
+def test_a_harness_that_never_reads_is_not_read_from_for_ever(bus: Daemon, how: str) -> None:
+    """What waits for it is bounded: its requests stay in its own pipe, and so does their end."""
     with started(bus, "deaf-harness") as adapter:
         assert adapter.stdin is not None
         os.set_blocking(adapter.stdin.fileno(), False)
@@ -317,8 +318,27 @@ def test_a_harness_that_never_reads_is_not_read_from_for_ever(bus: Daemon) -> No
                 time.sleep(0.02)
         assert resident(adapter.pid) - before < 64 * MIB
         assert attached(bus, "deaf-harness") is not None
-        adapter.send_signal(signal.SIGTERM)
+        if how == "signal":
+            adapter.send_signal(signal.SIGTERM)
+        else:
+            with suppress(BrokenPipeError):
+                adapter.stdin.close()
         assert adapter.wait(ENDS_AT_MOST) == 0
+
+
+@pytest.mark.parametrize("garbage", [b"x" * MIB, b"\n" * MIB], ids=["one line", "empty lines"])
+def test_a_hundred_megabytes_of_garbage_cost_the_adapter_little(
+    bus: Daemon, garbage: bytes
+) -> None:
+    with Adapter(bus.environment, *arguments("garbage")) as adapter:
+        adapter.call("recv")
+        before = most = resident(adapter.pid)
+        for _ in range(100 if garbage.strip() else 10):  # empty lines are slow, and all alike
+            adapter.write(garbage)
+            most = max(most, resident(adapter.pid))
+        adapter.write(b"\n")
+        assert adapter.call("whoami")["agent"] == "garbage"
+        assert most - before < 32 * MIB
 
 
 # recvs that are given up
