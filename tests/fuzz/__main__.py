@@ -21,7 +21,18 @@ import tempfile
 from pathlib import Path
 
 HERE = Path(__file__).parent
-NAMES = ("frames", "lines", "rpc", "replies", "mcp", "daemon", "query", "cursor", "names")
+NAMES = (
+    "frames",
+    "lines",
+    "rpc",
+    "replies",
+    "mcp",
+    "daemon",
+    "settings",
+    "query",
+    "cursor",
+    "names",
+)
 LARGEST = 2048
 """Bytes of an input: enough for a few lines, and quick."""
 

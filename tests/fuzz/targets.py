@@ -7,17 +7,25 @@ how the bytes are cut); the rest is read as it would be from a pipe or a socket.
 from __future__ import annotations
 
 import sqlite3
+import tempfile
 from collections.abc import Callable
 from contextlib import closing, suppress
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from agentbus.adapter.events import DaemonData, StdinClosed, StdinData
-from agentbus.adapter.identity import Given, Project, application_of
+from agentbus.adapter.identity import (
+    PROJECT_FILE,
+    Given,
+    Project,
+    application_of,
+    find_project,
+)
 from agentbus.client.connection import Connection
-from agentbus.config import Settings
-from agentbus.errors import AgentbusError, InternalError, InvalidArgument
+from agentbus.config import Settings, load
+from agentbus.errors import AgentbusError, ConfigInvalid, InternalError, InvalidArgument
 from agentbus.gateway.events import Broke
 from agentbus.model.names import (
     NAME_BYTES,
@@ -231,6 +239,23 @@ def daemon(data: bytes) -> None:
     assert world.exit_code == 0
 
 
+# files that others write
+
+
+def settings(data: bytes) -> None:
+    """A configuration and a repository's file: taken, or refused with the reason."""
+    with tempfile.TemporaryDirectory(prefix="ab-", dir="/tmp") as directory:
+        for name in ("config.json", PROJECT_FILE):
+            Path(directory, name).write_bytes(data)
+        with suppress(ConfigInvalid):
+            found = load(Path(directory, "config.json")).settings
+            assert len(found.fingerprint()) == 32
+        project = find_project(directory)
+        assert project.root == directory
+        if project.problem is not None:
+            assert "\n" not in project.problem.line
+
+
 # texts that people and models type
 
 
@@ -295,5 +320,5 @@ def _text(data: bytes) -> str:
 
 TARGETS: dict[str, Target] = {
     target.__name__: target
-    for target in (frames, lines, rpc, replies, mcp, daemon, query, cursor, names)
+    for target in (frames, lines, rpc, replies, mcp, daemon, settings, query, cursor, names)
 }
