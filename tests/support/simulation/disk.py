@@ -17,6 +17,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from agentbus import sqlite
+from agentbus.runtime.paths import instance_mark
 from agentbus.store import schema
 from agentbus.store.write import WriteStore
 
@@ -127,6 +128,7 @@ class Disk:
     def wipe(self, files: int | None = None) -> bool:
         """Removes the bus' data, or only so many files of it; whether nothing is left of it."""
         left = [file + end for file in (self.index, self.database) for end in FILES]
+        left.append(instance_mark(self.database))
         for path in left[:files]:
             with contextlib.suppress(FileNotFoundError):
                 os.unlink(path)
