@@ -366,7 +366,7 @@ def test_row_23_no_body_or_name_looks_like_another_record(
     notices = forged_notices(reader, sender, memories)
     assert [each["message"]["content"] for each in notices] == FORGED
     assert {each["channel"] for each in notices} == {memories}
-    found = reader.call("search", channels=[channel], limit=100)["results"]
+    found = sender.call("search", channels=[channel], limit=100)["results"]
     assert sorted(each["content"] for each in found) == sorted(FORGED)
     for line in reader.lines:
         document = json.loads(line)
