@@ -10,12 +10,15 @@ import signal
 import time
 from collections.abc import Callable, Sequence
 
+import msgspec
 import pytest
 
 from agentbus.runtime.faults import Fired, Point
+from tests.support import audit
 from tests.support.audit import audited
 from tests.support.daemon import Daemon, owner
 from tests.support.faults import Points
+from tests.support.peers import Attached
 from tests.support.traffic import Traffic
 
 pytestmark = pytest.mark.timeout(120)
@@ -28,6 +31,7 @@ WINDOWS = {
 }
 ACCEPTING = (*WINDOWS["writer"][:2], *WINDOWS["projector"], Point.VISIBLE)
 
+CAUGHT = 20
 STEP = 2
 """Messages that each sender has accepted before and after."""
 
@@ -98,3 +102,33 @@ def test_redis_killed_along_with_the_projector_costs_nothing(windows: Windows) -
     before = pids(windows.bus)
     after = windows.go_through(WINDOWS["projector"], kill_both)
     assert {name for name, pid in after.items() if pid != before[name]} == {"projector", "redis"}
+
+
+@pytest.mark.parametrize(("point", "again"), [(Point.UNCOMMITTED, False), (Point.COMMITTED, True)])
+def test_sends_caught_by_a_crash_are_answered_as_if_there_had_been_none(
+    points: Points, bus: Daemon, point: Point, again: bool
+) -> None:
+    """Of one that nobody reads, so that the commit at which the writer dies is of sends; all at
+    once, as what comes when the writer is known to be gone is refused."""
+    with bus.peer() as peer:
+        sender = peer.attach("sender")
+        for subscription in sender.registered["subscriptions"]:
+            sender.call("unsubscribe", channel=subscription["channel"])
+        points.arm(point)
+        ids = [f"m{number}" for number in range(CAUGHT)]
+        peer.write(b"".join(line(sender, message_id) for message_id in ids))
+        results = [peer.result(message_id) for message_id in ids]
+    assert points.has_fired(point)
+    assert [result["message_id"] for result in results] == ids
+    assert [result["seq"] for result in results] == list(range(1, CAUGHT + 1))
+    assert results[0]["duplicate"] is again
+    audit.copies(bus)
+    assert bus.status()["totals"]["messages"] == CAUGHT
+
+
+def line(sender: Attached, message_id: str) -> bytes:
+    """A request that is called after its message."""
+    params = {"attachment": sender.id, "channel": "general", "content": "caught"}
+    params["message_id"] = message_id
+    request = {"jsonrpc": "2.0", "id": message_id, "method": "send", "params": params}
+    return msgspec.json.encode(request) + b"\n"
