@@ -54,6 +54,38 @@ class Budget(msgspec.Struct, frozen=True):
     percent: float = 0.0
 
 
+class Rates(msgspec.Struct, frozen=True):
+    """Messages a second; `recent` of each of the last seconds."""
+
+    accepted_per_s: float = 0.0
+    delivered_per_s: float = 0.0
+    accepted_recent: list[float] = []
+    delivered_recent: list[float] = []
+
+
+class Latency(msgspec.Struct, frozen=True):
+    """Milliseconds; of `mean_recent` those seconds are None in which nothing came."""
+
+    p50: float | None = None
+    p99: float | None = None
+    mean_recent: list[float | None] = []
+
+
+class Index(msgspec.Struct, frozen=True):
+    """The text index, where Redis has none of its own."""
+
+    commit_id: int = 0
+    lag_commits: int = 0
+    documents: int = 0
+
+
+class Window(msgspec.Struct, frozen=True):
+    """What an adapter holds that was not handed off."""
+
+    messages: int = 0
+    bytes: int = 0
+
+
 class Subscription(msgspec.Struct, frozen=True):
     """A session's place in a channel; `lag` counts what is undelivered."""
 
@@ -75,6 +107,12 @@ class Session(msgspec.Struct, frozen=True):
     attached: bool = False
     since: str | None = None
     subscriptions: list[Subscription] = []
+    window: Window = Window()
+
+    @property
+    def waiting(self) -> int:
+        """What was not delivered, of all channels."""
+        return sum(each.lag for each in self.subscriptions)
 
 
 class Channel(msgspec.Struct, frozen=True):
@@ -101,6 +139,9 @@ class Snapshot(msgspec.Struct, frozen=True):
     sqlite: Sqlite | None = None
     budgets: dict[str, Budget] = {}
     totals: dict[str, int] = {}
+    rates: Rates = Rates()
+    latency_ms: dict[str, Latency] = {}
+    index: Index | None = None
     sessions: list[Session] = []
     channels: list[Channel] = []
     warnings: list[str] = []

@@ -78,8 +78,8 @@ def document(facts: Facts) -> Document:
         "totals": _totals(facts),
         "rates": _rates(facts),
         "latency_ms": {
-            "accept": _latency(facts.metrics.accept),
-            "visible": _latency(facts.metrics.visible),
+            "accept": _latency(facts, facts.metrics.accept),
+            "visible": _latency(facts, facts.metrics.visible),
         },
         "sessions": [_session(facts, row) for row in _rows(facts)],
         "channels": list(_channels(facts)),
@@ -210,11 +210,17 @@ def _rates(facts: Facts) -> Document:
     return {
         "accepted_per_s": facts.metrics.accepted.per_second(now),
         "delivered_per_s": facts.metrics.deliveries.per_second(now),
+        "accepted_recent": facts.metrics.accepted.recent(now),
+        "delivered_recent": facts.metrics.deliveries.recent(now),
     }
 
 
-def _latency(reservoir: Reservoir) -> Document:
-    return {"p50": reservoir.percentile_ms(50), "p99": reservoir.percentile_ms(99)}
+def _latency(facts: Facts, reservoir: Reservoir) -> Document:
+    return {
+        "p50": reservoir.percentile_ms(50),
+        "p99": reservoir.percentile_ms(99),
+        "mean_recent": reservoir.recent_ms(facts.now.monotonic),
+    }
 
 
 def _rows(facts: Facts) -> Sequence[SessionRow]:

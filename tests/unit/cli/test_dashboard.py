@@ -1,15 +1,18 @@
 from __future__ import annotations
 
 import io
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from agentbus.cli.dashboard import counted, dashboard, duration, size
+from agentbus.cli.dashboard import dashboard, screen
+from agentbus.cli.dashboard.view import Section, View
 from agentbus.cli.snapshot import read
 
 MIB = 1024 * 1024
+NOW = datetime(2026, 11, 30, 17, 0, tzinfo=UTC)
 READY: dict[str, Any] = {
     "version": "0.1.0",
     "state": "ready",
@@ -47,6 +50,16 @@ READY: dict[str, Any] = {
         "synchronous": "full",
     },
     "budgets": {"redis": {"used": 3 * MIB, "limit": 512 * MIB, "percent": 0.6}},
+    "rates": {
+        "accepted_per_s": 12.5,
+        "delivered_per_s": 30.0,
+        "accepted_recent": [0] * 50 + list(range(10)),
+        "delivered_recent": [1] * 60,
+    },
+    "latency_ms": {
+        "accept": {"p50": 0.61, "p99": 1.84, "mean_recent": [None] * 59 + [0.7]},
+        "visible": {"p50": None, "p99": None},
+    },
     "totals": {"messages": 1204, "accepted": 1300, "delivered": 2311, "evicted": 96, "rejected": 2},
     "sessions": [
         {
@@ -60,9 +73,14 @@ READY: dict[str, Any] = {
             "since": "2026-11-30T16:40:00.000Z",
             "subscriptions": [
                 {"channel": "general", "position": 1204, "lag": 0},
-                {"channel": "memory", "position": 3, "lag": 17},
+                {
+                    "channel": "memory",
+                    "position": 3,
+                    "lag": 17,
+                    "oldest_undelivered_at": "2026-11-30T16:58:00.000Z",
+                },
             ],
-            "window": {"messages": 0, "bytes": 0},
+            "window": {"messages": 5, "bytes": 900},
         },
         {"display_name": "Ben-implement804", "application": "codex"},
     ],
@@ -83,7 +101,7 @@ READY: dict[str, Any] = {
 
 def shown(document: dict[str, Any], width: int = 80) -> str:
     console = Console(width=width, file=io.StringIO(), color_system=None)
-    console.print(dashboard(read(document)))
+    console.print(dashboard(read(document), NOW))
     assert isinstance(console.file, io.StringIO)
     return console.file.getvalue()
 
@@ -105,9 +123,9 @@ def test_every_process_session_and_channel_has_its_line():
     for expected in (
         "supervisor 1000 1 h 2 min 0",
         "writer 1001 12 s 2 1.2 % 20.0 MiB",
-        "Ada (parser) claude-code yes #general 1204 0",
-        "#memory 3 17",
-        "Ben-implement804 codex no -",
+        "● Ada (parser) claude-code #general 1204 0 5",
+        "#memory 3 17 2 min",
+        "○ Ben-implement804 codex -",
         "#general ordinary 1108 97 1204 2",
         "#memory memory 0 - - 0",
     ):
@@ -116,8 +134,22 @@ def test_every_process_session_and_channel_has_its_line():
 
 def test_usage_is_set_against_its_budget():
     text = shown(READY)
-    assert "valkey 9.1.2  healthy, 3.0 MiB of 512.0 MiB (0.6 %), 1 commit behind" in text
-    assert "4.0 MiB, WAL 512.0 KiB" in text
+    assert f"valkey     █{'░' * 19} 0.6 % of 512.0 MiB, healthy, 1 commit behind" in text
+    assert "4.0 MiB, WAL 512.0 KiB, synchronous full" in text
+
+
+def test_rates_and_latencies_have_their_last_minute_beside_them():
+    lines = shown(READY).splitlines()
+    accepted = next(line for line in lines if line.startswith("accepted"))
+    assert accepted == f"accepted     12.5/s {' ' * 17}▃▆█  accept 0.6 ms, p99 1.8 ms          █"
+    delivered = next(line for line in lines if line.startswith("delivered"))
+    assert delivered.rstrip() == f"delivered    30.0/s {'█' * 20}"
+
+
+@pytest.mark.parametrize("percent", [0.0, 50.0, 85.0, 99.0, 400.0])
+def test_a_fuller_budget_has_a_longer_bar(percent):
+    document = READY | {"budgets": {"redis": {"used": 1, "limit": MIB, "percent": percent}}}
+    assert shown(document).count("█" * round(min(percent, 100) / 5)) >= 1
 
 
 def test_reasons_and_warnings_come_right_below_the_state():
@@ -136,36 +168,92 @@ def test_reasons_and_warnings_come_right_below_the_state():
 def test_a_name_can_neither_style_nor_forge_a_line():
     document = READY | {"sessions": [{"display_name": "[red]Eve[/]\n\x1b[2JAda"}]}
     lines = [line.split() for line in shown(document).splitlines()]
-    assert ["[red]Eve[/]", "[2JAda", "no", "-"] in lines
+    assert ["○", "[red]Eve[/]", "[2JAda", "-"] in lines
 
 
 def test_a_document_of_another_version_is_shown_as_far_as_it_is_known():
     assert "agentbus 9.9.9 is dancing" in shown({"version": "9.9.9", "state": "dancing", "x": [1]})
 
 
-@pytest.mark.parametrize(
-    ("count", "text"),
-    [(0, "0 B"), (1023, "1023 B"), (1536, "1.5 KiB"), (MIB, "1.0 MiB"), (3 * 2**40, "3.0 TiB")],
-)
-def test_sizes_have_the_unit_that_people_would_choose(count, text):
-    assert size(count) == text
+# ---- the screen
 
 
-@pytest.mark.parametrize(
-    ("seconds", "text"),
-    [
-        (-1, "0 s"),
-        (0.4, "0 s"),
-        (42, "42 s"),
-        (185, "3 min 5 s"),
-        (3600, "1 h"),
-        (7800, "2 h 10 min"),
-        (90000, "1 d 1 h"),
+def screened(document: dict[str, Any], view: View, height: int = 24, width: int = 80) -> list[str]:
+    console = Console(width=width, height=height, file=io.StringIO(), color_system=None)
+    console.print(screen(read(document), view, NOW, height))
+    assert isinstance(console.file, io.StringIO)
+    return [line.rstrip() for line in console.file.getvalue().splitlines()]
+
+
+MANY = READY | {
+    "sessions": [
+        {"display_name": f"Agent{number}", "application": "codex", "subscriptions": [
+            {"channel": "general", "position": number, "lag": number % 7}
+        ]}
+        for number in range(60)
     ],
-)
-def test_durations_have_their_two_largest_units(seconds, text):
-    assert duration(seconds) == text
+    "warnings": [f"warning number {number}" for number in range(9)],
+}  # fmt: skip
 
 
-def test_nouns_follow_their_numbers():
-    assert (counted(1, "commit"), counted(2000, "commit")) == ("1 commit", "2,000 commits")
+@pytest.mark.parametrize("document", [READY, MANY, {"state": "stopped"}])
+@pytest.mark.parametrize("height", [24, 40, 100])
+@pytest.mark.parametrize("section", Section)
+def test_a_screen_is_filled_exactly(document, height, section):
+    lines = screened(document, View(focus=section), height)
+    assert len(lines) == height
+    assert max(map(len, lines)) <= 80
+    assert lines[-1].startswith("q quit")
+
+
+def test_few_lines_are_all_shown_and_many_one_section_at_a_time():
+    text = "\n".join(screened(READY, View(), height=40))
+    assert all(head in text for head in ("SESSION", "CHANNEL", "PROCESS"))
+    view = View()
+    text = "\n".join(screened(MANY, view))
+    assert "SESSION" in text
+    assert "PROCESS " not in text
+    view.press("tab")
+    view.press("tab")
+    assert "supervisor" in "\n".join(screened(MANY, view))
+
+
+def test_many_remarks_leave_room_for_the_rest():
+    lines = screened(MANY, View())
+    assert [line for line in lines if "warning number" in line][-1] == "  warning: warning number 2"
+    assert "  and 6 more" in lines
+
+
+def test_those_for_whom_most_waits_come_first_or_another_column_decides():
+    view = View()
+    first = next(line for line in screened(MANY, view) if "Agent" in line)
+    assert first.split()[-1] == "6"
+    view.press("s")
+    assert "Agent0" in next(line for line in screened(MANY, view) if "Agent" in line)
+    assert "sort (name)" in screened(MANY, view)[-1]
+
+
+def test_scrolling_ends_at_the_last_line():
+    view = View()
+    view.press("s")
+    for _ in range(20):
+        view.press("page down")
+        lines = screened(MANY, view)
+    shown = [line.split()[1] for line in lines if "Agent" in line]
+    assert shown[-1] == "Agent9"
+    view.press("home")
+    assert "Agent0" in next(line for line in screened(MANY, view) if "Agent" in line)
+
+
+def test_a_filter_leaves_what_it_names():
+    view = View()
+    for key in ("/", *"agent42", "enter"):
+        view.press(key)
+    names = [line.split()[1] for line in screened(MANY, view) if "Agent" in line]
+    assert names == ["Agent42"]
+
+
+def test_without_unicode_everything_is_ascii():
+    console = Console(width=80, file=io.StringIO(), color_system=None)
+    console.print(dashboard(read(READY), NOW, plain=True))
+    assert console.file.getvalue().isascii()  # type: ignore[attr-defined]

@@ -47,7 +47,7 @@ CONTRACT: dict[str, Any] = {
         "messages", "memories", "tombstones", "receipts", "accepted", "delivered", "evicted",
         "rejected",
     ],
-    "rates": ["accepted_per_s", "delivered_per_s"],
+    "rates": ["accepted_per_s", "delivered_per_s", "accepted_recent", "delivered_recent"],
     "latency_ms": ["accept", "visible"],
     "sessions": [
         "display_name", "agent", "application", "session", "child", "repository", "attached",
@@ -338,10 +338,16 @@ def test_counts_rates_and_latencies_are_of_this_gateway() -> None:
         "delivered": 1,
         "rejected": 1,
     }
-    assert document["rates"] == {"accepted_per_s": 0.2, "delivered_per_s": 0.2}
+    lately = [*[0] * 59, 1]
+    assert document["rates"] == {
+        "accepted_per_s": 0.2,
+        "delivered_per_s": 0.2,
+        "accepted_recent": lately,
+        "delivered_recent": lately,
+    }
     assert document["latency_ms"] == {
-        "accept": {"p50": 10.0, "p99": 10.0},
-        "visible": {"p50": 20.0, "p99": 20.0},
+        "accept": {"p50": 10.0, "p99": 10.0, "mean_recent": [*[None] * 59, 10.0]},
+        "visible": {"p50": 20.0, "p99": 20.0, "mean_recent": [*[None] * 59, 20.0]},
     }
 
 
