@@ -106,25 +106,17 @@ class Bus(RuleBasedStateMachine):
         """At most one row for each id, in order, and nothing young is missing."""
         seen: list[dict[str, Any]] = []
 
-        def is_one_state() -> bool:
-            """Whether nothing was evicted between the first page and the last."""
-            seen[:] = self.all_pages()
-            first = self.page(0)["messages"][:1]
-            return [each["seq"] for each in first] == [each["seq"] for each in seen[:1]]
+        def is_all() -> bool:
+            """Whether the newest of all sessions are visible, and nothing was evicted between the
+            first page and the last."""
+            seen[:] = self.sessions["ann"].history("general")
+            first = self.sessions["ann"].page("general", 0)["messages"][:1]
+            whole = [each["seq"] for each in first] == [each["seq"] for each in seen[:1]]
+            last = seen[-1]["seq"] if seen else 0
+            return whole and not self.model.is_visible_above(last)
 
-        assert wait(is_one_state)
+        assert wait(is_all)
         self.model.check_stored(seen)
-
-    def all_pages(self) -> list[dict[str, Any]]:
-        seen: list[dict[str, Any]] = []
-        while True:
-            page = self.page(seen[-1]["seq"] if seen else 0)
-            seen += page["messages"]
-            if not page["more"]:
-                return seen
-
-    def page(self, after: int) -> dict[str, Any]:
-        return self.sessions["ann"].ask("history", channel="general", after=after, limit=100)
 
     def new_id(self) -> str:
         self.count += 1
@@ -208,10 +200,21 @@ class Bus(RuleBasedStateMachine):
 
     @rule(name=who)
     def list_memories(self, name: str) -> None:
-        found = self.sessions[name].ask("memory.list", channel="memory", limit=1000)["memories"]
-        assert [(each["memory_id"], each["content"]) for each in found] == [
-            (entry.memory_id, entry.content) for entry in self.model.memories()
-        ]
+        current = {entry.seq: (entry.memory_id, entry.content) for entry in self.model.memories()}
+
+        def all_are_there() -> bool:
+            """Own ones at once, those of others soon; all as they are now."""
+            asked = self.sessions[name].ask("memory.list", channel="memory", limit=1000)
+            found = {
+                each["seq"]: (each["memory_id"], each["content"]) for each in asked["memories"]
+            }
+            assert list(found) == sorted(found)
+            assert found.items() <= current.items(), "an obsolete revision was listed"
+            missing = [self.model.channels["memory"][seq] for seq in set(current) - set(found)]
+            assert name not in [entry.sender for entry in missing]
+            return not missing
+
+        assert wait(all_are_there)
 
     @rule(name=who)
     def search_memories(self, name: str) -> None:

@@ -126,8 +126,12 @@ class Daemon:
         return status
 
     def pid(self, process: str) -> int:
-        """Of one of its processes (supervisor, writer, projector, gateway, redis)."""
-        found = {item["name"]: item["pid"] for item in self.status()["processes"]}
+        """Of one of its processes (supervisor, writer, projector, gateway, indexer, redis), once it
+        runs: it may be about to be started again."""
+        status = self.wait_until(
+            lambda status: process in [item["name"] for item in status["processes"]]
+        )
+        found = {item["name"]: item["pid"] for item in status["processes"]}
         pid: int = found[process]
         return pid
 

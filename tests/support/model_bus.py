@@ -88,6 +88,11 @@ class ModelBus:
         after = self._accepted_bytes - entry.bytes_through
         return self.now - entry.at < RETENTION - SLACK and after < YOUNG_BYTES
 
+    def is_visible_above(self, position: int) -> bool:
+        """Whether an ordinary message above a position must be there."""
+        entries = self.channels["general"].values()
+        return any(self.must_be_there(entry) for entry in entries if entry.seq > position)
+
     def gone_below(self, position: int) -> None:
         """Somebody was told, or shown, that ordinary messages below a position are gone."""
         self.floor = max(self.floor, position)

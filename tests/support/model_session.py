@@ -66,6 +66,19 @@ class ModelSession:
                 assert time.monotonic() < deadline, f"{method} was never answered"
             time.sleep(0.02)
 
+    def history(self, channel: str) -> list[dict[str, Any]]:
+        """All that is in a channel, page by page."""
+        seen: list[dict[str, Any]] = []
+        while True:
+            page = self.page(channel, seen[-1]["seq"] if seen else 0)
+            seen += page["messages"]
+            if not page["more"]:
+                return seen
+
+    def page(self, channel: str, after: int) -> dict[str, Any]:
+        """What follows a position."""
+        return self.ask("history", channel=channel, after=after, limit=100)
+
     def begin(self, method: str, **params: Any) -> None:
         """A request whose answer nobody waits for."""
         attached = self.attached()
