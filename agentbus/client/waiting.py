@@ -67,13 +67,15 @@ class Waiter:
     def look(self) -> list[InboxEntry] | None:
         """The counts that are wanted; None where the daemon cannot tell at the moment.
 
-        Raises what will not pass by itself: NotFound, VersionMismatch, InvalidArgument.
+        Raises what will not pass by itself: NotFound, VersionMismatch, InvalidArgument, and
+        Unavailable where a sandbox keeps this process from the socket.
         """
         try:
             entries = self._ask()
         except AgentbusError as error:
             self.close()
-            if error.retryable or isinstance(error, NotRunning):
+            forbidden = isinstance(error.__cause__, PermissionError)
+            if not forbidden and (error.retryable or isinstance(error, NotRunning)):
                 return None
             raise
         missing = set(self._channels) - {entry.channel for entry in entries}

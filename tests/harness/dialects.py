@@ -138,7 +138,7 @@ class Responses:
     path = "/v1/responses"
     namespace = f"mcp__{SERVER}"
     subagents = "multi_agent_v1"
-    """The namespace of the tools for subagents, the only ones of its own that tests call."""
+    """The namespace of its tools for subagents; others of its own have none."""
 
     def read(self, body: dict[str, Any]) -> Question:
         """MCP tools come in a namespace, one for each server."""
@@ -184,11 +184,13 @@ class Responses:
                 "content": [part],
             }
         for call in reply.calls:
+            own = self.subagents if call.tool.endswith("_agent") else None
+            namespace = self.namespace if call.of_bus else own
             yield {
                 "type": "function_call",
                 "id": _identifier("fc"),
                 "call_id": _identifier("call"),
-                "namespace": self.namespace if call.of_bus else self.subagents,
+                **({} if namespace is None else {"namespace": namespace}),
                 "name": call.tool,
                 "arguments": json.dumps(call.arguments),
                 "status": "completed",
@@ -254,8 +256,18 @@ class Gemini:
         responses = [part["functionResponse"] for part in parts if "functionResponse" in part]
         return Question(
             [name.removeprefix(self.prefix) for name in names if name.startswith(self.prefix)],
-            [json.dumps(each["response"], ensure_ascii=False) for each in responses],
+            [self._shown(each["response"]) for each in responses],
         )
+
+    @staticmethod
+    def _shown(response: dict[str, Any]) -> str:
+        """A text; for a failure the call, then the whole result, of which the text counts."""
+        text: str = response.get("output") or response["error"]
+        _, failed, told = text.partition(" with response: ")
+        if not (failed and "error" in response):
+            return text
+        result = json.loads(told)[0]["functionResponse"]["response"]
+        return _text(result["content"]) if "content" in result else text
 
     def write(self, body: dict[str, Any], reply: Reply) -> Events:
         """One chunk."""

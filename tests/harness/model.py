@@ -67,8 +67,7 @@ def structured(text: str) -> dict[str, Any]:
     """The JSON object in what a harness shows its model of a tool's result."""
     document: dict[str, Any]
     document, _ = json.JSONDecoder().raw_decode(text[text.index("{") :])
-    inner = document.get("output") or document.get("error")
-    return structured(inner) if isinstance(inner, str) else document
+    return document
 
 
 class Model:

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import subprocess
 import sys
 import threading
@@ -26,6 +27,8 @@ from typing import Any, ClassVar
 import msgspec
 import psutil
 
+from agentbus.harness import connect
+from tests.harness import tap
 from tests.harness.dialects import SERVER
 from tests.harness.model import BOUND, Model, Turn
 from tests.support.daemon import wait
@@ -51,6 +54,10 @@ class Program(ABC):
     talks = False
     """Whether prompts come on its stdin, one after the other, rather than one on its command line;
     Claude Code alone can."""
+    servers: ClassVar[str]
+    """The file in its home in which `init` names the server."""
+    call_seconds: int | None = None
+    """As in `Server`, where `init` has named it."""
     names_sessions: ClassVar[bool] = True
     """Whether the bus knows its conversations without a hook or a plugin of ours."""
     session_key: ClassVar[str]
@@ -83,6 +90,27 @@ class Program(ABC):
         done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
         assert done.returncode == 0, done.stderr
         return done.stdout
+
+    def tap(self, log: Path, call_seconds: int) -> None:
+        """Has what passes between it and the server that `init` gave it kept in a file, and calls
+        given up after so long."""
+        start = json.dumps(connect.this_program(None).command[0])
+        script = self.home / "tapped"
+        words = [sys.executable, tap.__file__, str(log), json.loads(start)]
+        script.write_text(f'#!/bin/sh\nexec {shlex.join(words)} "$@"\n')
+        script.chmod(0o700)
+        path = self.home / self.servers
+        text = path.read_text()
+        assert text.count(start) == 1
+        path.write_text(self.hurried(text.replace(start, json.dumps(str(script))), call_seconds))
+        self.call_seconds = call_seconds
+
+    def hurried(self, settings: str, call_seconds: int) -> str:
+        """Its settings, in which calls of the bus are given up after so long."""
+        document = json.loads(settings)
+        holder = document.get("mcpServers") or document["mcp"]
+        holder[SERVER]["timeout"] = call_seconds * 1000
+        return json.dumps(document)
 
     def _clean(self) -> dict[str, str]:
         proxies = ("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "ALL_PROXY")
@@ -123,6 +151,7 @@ class ClaudeCode(Program):
     """Claude Code."""
 
     application = "claude-code"
+    servers = ".claude.json"
     session_key = "session_id"
 
     def configure(self, server: Server | None) -> None:
@@ -148,7 +177,7 @@ class ClaudeCode(Program):
 
     def environment(self, server: Server | None) -> dict[str, str]:
         """The model's address; nothing that is not needed."""
-        limit = server.call_seconds if server else None
+        limit = server.call_seconds if server else self.call_seconds
         return {
             **({} if limit is None else {"MCP_TOOL_TIMEOUT": str(limit * 1000)}),
             "ANTHROPIC_BASE_URL": self.model.url,
@@ -162,6 +191,7 @@ class Codex(Program):
     """Codex."""
 
     application = "codex"
+    servers = "config.toml"
     session_key = "thread_id"
 
     def configure(self, server: Server | None) -> None:
@@ -184,6 +214,10 @@ request_max_retries = 0
 stream_max_retries = 0
 """
 
+    def hurried(self, settings: str, call_seconds: int) -> str:
+        """The server's table is the last one."""
+        return f"{settings}tool_timeout_sec = {call_seconds}\n"
+
     @staticmethod
     def _table(server: Server) -> str:
         command, *arguments = server.command
@@ -203,7 +237,11 @@ default_tools_approval_mode = "approve"
         """Whether the project is a repository is no matter; hooks are those of the test."""
         resume = ["resume", session] if session else []
         trust = [] if server else ["--dangerously-bypass-hook-trust"]
-        return ["exec", *resume, *trust, "--skip-git-repo-check", "--json", PROMPT]
+        free = ["--sandbox", "danger-full-access"] if self.unconfined else []
+        return ["exec", *resume, *trust, *free, "--skip-git-repo-check", "--json", PROMPT]
+
+    unconfined = False
+    """Whether its shell runs without its sandbox, which keeps commands from sockets."""
 
     def environment(self, server: Server | None) -> dict[str, str]:
         """Its home, and a key that it insists on."""
@@ -214,6 +252,7 @@ class GeminiCli(Program):
     """Gemini CLI."""
 
     application = "gemini-cli"
+    servers = ".gemini/settings.json"
     names_sessions = False
     session_key = "session_id"
 
@@ -259,6 +298,7 @@ class OpenCode(Program):
     """opencode."""
 
     application = "opencode"
+    servers = ".config/opencode/opencode.json"
     names_sessions = False
     session_key = "sessionID"
 

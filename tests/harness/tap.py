@@ -9,8 +9,10 @@ signals are the server's own.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -31,10 +33,20 @@ class _Log:
             file.write(json.dumps(entry) + "\n")
 
 
+def _pass_on_caller() -> None:
+    """What a session hook left for the child of the harness is for the child of this one."""
+    callers = os.path.join(os.environ.get("AGENTBUS_RUNTIME_DIR", ""), "callers")
+    with contextlib.suppress(FileNotFoundError):
+        shutil.copy(
+            os.path.join(callers, str(os.getppid())), os.path.join(callers, str(os.getpid()))
+        )
+
+
 def _hand_on(source: IO[bytes], target: IO[bytes], log: _Log, name: str) -> None:
     """Until either side ends; the end is handed on too."""
     try:
         for line in source:
+            _pass_on_caller()
             log.write(**{"from": name, "message": json.loads(line)})
             target.write(line)
             target.flush()

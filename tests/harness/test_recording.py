@@ -13,20 +13,24 @@ from typing import Any
 
 import pytest
 
-from tests.harness.programs import Program, Server
-from tests.harness.talk import exchange, impatient
-from tests.support.daemon import wait
+from tests.harness.programs import GeminiCli, Program
+from tests.harness.talk import exchange
+from tests.support.daemon import Daemon, wait
 from tests.support.recording import Recording, Scrubber, read, steps
 from tests.support.stdio import Adapter
 
 RECORDED = Path(__file__).with_name("recorded")
-FIRST = {"claude-code": "server/discover", "codex": "initialize"}
+FIRST = {"claude-code": "server/discover"}
+"""Others begin with `initialize`."""
 
 
 @pytest.fixture
-def recording(program: Program, tapped: Server, other: Adapter, tap_log: Path) -> Recording:
-    """A conversation with everything in it that comes up: answers, an error, a call given up."""
-    with program.begin(impatient(tapped)) as harness:
+def recording(program: Program, bus: Daemon, other: Adapter, tap_log: Path) -> Recording:
+    """A conversation with everything in it that comes up: answers, an error, a call given up. The
+    program is as `agentbus init` leaves it, hooks and all."""
+    program.init(bus.environment)
+    program.tap(tap_log, 3)
+    with program.begin(None) as harness:
         turn = exchange(harness, harness.turn(), other, "first")
         turn.call("send", channel="nowhere", content="lost")
         turn = harness.turn()
@@ -49,6 +53,7 @@ def _recorded(program: Program, session: str, tap_log: Path) -> Recording:
         version=program.version,
         application=program.application,
         session=scrubber.scrub(session),
+        left=scrubber.scrub(session) if isinstance(program, GeminiCli) else None,
         environment=scrubber.scrub(first["environment"]),
         steps=steps(log, scrubber),
     )
@@ -56,7 +61,7 @@ def _recorded(program: Program, session: str, tap_log: Path) -> Recording:
 
 def test_a_program_sends_what_is_recorded(program: Program, recording: Recording) -> None:
     path = RECORDED / f"{program.application}.jsonl"
-    assert recording.messages[0]["method"] == FIRST[program.application]
+    assert recording.messages[0]["method"] == FIRST.get(program.application, "initialize")
     if os.environ.get("AGENTBUS_HARNESS_RECORD"):
         recording.write(path)
     known = read(path)

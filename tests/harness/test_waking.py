@@ -62,20 +62,44 @@ def test_it_is_kept_once_a_turn_also_where_it_does_not_read(
         assert harness.ends() == 0
 
 
+def waiting(bus: Daemon) -> str:
+    """`agentbus wait` as a line for a shell."""
+    names = ("AGENTBUS_RUNTIME_DIR", "AGENTBUS_CONFIG")
+    given = " ".join(f"{name}={bus.environment[name]}" for name in names)
+    return f"{given} {sys.executable} -m agentbus wait --timeout 30"
+
+
 def test_claude_code_waits_in_its_shell_for_what_comes(
     home: Path, model: Model, bus: Daemon, other: Adapter
 ) -> None:
     claude = ClaudeCode(installed(ClaudeCode), home, model)
     claude.init(bus.environment)
-    names = ("AGENTBUS_RUNTIME_DIR", "AGENTBUS_CONFIG")
-    given = " ".join(f"{name}={bus.environment[name]}" for name in names)
     with claude.begin(None) as harness:
         turn = exchange(harness, harness.turn(), other, "first")
-        command = f"{given} {sys.executable} -m agentbus wait --timeout 30"
-        turn.call_own("Bash", command=command, description="Wait for messages")
+        turn.call_own("Bash", command=waiting(bus), description="Wait for messages")
         other.call("send", channel="general", content=SECRET)
         turn = harness.turn()
         assert turn.results == ["1 undelivered: general 1"]
+        turn.call("recv")
+        turn = harness.turn()
+        assert contents(turn) == [SECRET]
+        turn.say("done")
+        assert harness.ends() == 0
+
+
+@pytest.mark.parametrize("unconfined", [False, True])
+def test_codex_waits_in_its_shell_unless_its_sandbox_keeps_it_from_the_bus(
+    codex: Codex, bus: Daemon, other: Adapter, unconfined: bool
+) -> None:
+    codex.unconfined = unconfined
+    codex.init(bus.environment)
+    with codex.begin(None) as harness:
+        turn = exchange(harness, harness.turn(), other, "first")
+        turn.call_own("exec_command", cmd=waiting(bus), yield_time_ms=25000)
+        other.call("send", channel="general", content=SECRET)
+        turn = harness.turn()
+        told = "1 undelivered: general 1" if unconfined else "agentbus: unavailable: "
+        assert told in turn.results[0]
         turn.call("recv")
         turn = harness.turn()
         assert contents(turn) == [SECRET]

@@ -2,7 +2,8 @@
 
 A file has a JSON line for each step. The first tells what was recorded:
 
-    {"program": ..., "version": ..., "application": ..., "session": ..., "environment": {...}}
+    {"program": ..., "version": ..., "application": ..., "session": ..., "environment": {...},
+     "left": what a session hook has left for the adapter, or null}
 
 then, in the order in which they passed, `{"harness": MESSAGE}` for what the program sent, and
 `{"answered": ID}` where an answer to it came. What the answer was is the adapter's affair.
@@ -17,7 +18,7 @@ from typing import Any
 
 import msgspec
 
-UUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
+UUID = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|ses_[0-9A-Za-z]{16,}")
 
 
 class Recording(msgspec.Struct, frozen=True):
@@ -29,6 +30,7 @@ class Recording(msgspec.Struct, frozen=True):
     session: str
     environment: dict[str, str]
     steps: list[dict[str, Any]]
+    left: str | None = None
 
     @property
     def messages(self) -> list[dict[str, Any]]:

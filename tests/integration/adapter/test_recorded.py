@@ -6,6 +6,7 @@ and receives what a second agent answers.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from agentbus.runtime import rendezvous
 from tests.support.daemon import Daemon
 from tests.support.peers import Attached
 from tests.support.recording import Recording, read
@@ -74,13 +76,15 @@ class Replay:
             (message,) = self._other.receive(1)
             self.sent.append(message)
             self._other.send("general", f"answer {message['message_id']}", message["message_id"])
-        else:
+        elif tool == "recv":
             self.received += [message["message_id"] for message in result["messages"]]
 
 
 def test_a_recorded_program_talks_with_a_second_agent(
     bus: Daemon, other: Attached, recording: Recording
 ) -> None:
+    if recording.left is not None:
+        rendezvous.leave(bus.paths.runtime_directory, os.getpid(), recording.left)
     with Adapter({**bus.environment, **recording.environment}, greet=False) as adapter:
         replay = Replay(adapter, other)
         for step in recording.steps:

@@ -1,8 +1,20 @@
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
-from agentbus.client.waiting import News, wait
+from agentbus.client.waiting import News, Session, Waiter, wait
+from agentbus.config import Configuration, Settings
+from agentbus.errors import (
+    AgentbusError,
+    NotFound,
+    NotRunning,
+    Recovering,
+    StorageFailed,
+    Unavailable,
+    VersionMismatch,
+)
 from agentbus.wire.rpc import InboxEntry
 
 
@@ -40,6 +52,35 @@ def test_channels_count_apart():
     news = News()
     assert news.tell(counts(general=3, memory=0))
     assert news.tell(counts(general=0, memory=1))
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[AgentbusError], Waiter]:
+    """A waiter whose daemon cannot be reached."""
+
+    def make(error: AgentbusError) -> Waiter:
+        def client(path: str) -> None:
+            raise error
+
+        monkeypatch.setattr("agentbus.client.waiting.Client", client)
+        return Waiter(Configuration(Settings(), "", exists=False), Session("a", "s"), [])
+
+    return make
+
+
+@pytest.mark.parametrize(
+    "error", [NotRunning("x"), Unavailable("x"), Recovering("x"), StorageFailed("x")]
+)
+def test_what_passes_is_waited_out(failing, error):
+    assert failing(error).look() is None
+
+
+def test_what_does_not_pass_is_told(failing):
+    sandboxed = Unavailable("bus.sock: not permitted")
+    sandboxed.__cause__ = PermissionError()
+    for error in (NotFound("x"), VersionMismatch("x"), sandboxed):
+        with pytest.raises(type(error)):
+            failing(error).look()
 
 
 class Script:
