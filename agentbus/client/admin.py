@@ -48,8 +48,9 @@ def status(configuration: Configuration) -> dict[str, Any]:
 
 
 def stop(configuration: Configuration, timeout: float = STOP_SECONDS) -> None:
-    """Stops the daemon in order, and returns when its last process is gone. One that cannot be
-    asked, because its socket is gone or its gateway hangs, is sent SIGTERM.
+    """Stops the daemon in order, and returns when its last process is gone; one that somebody else
+    starts then is not stopped. One that cannot be asked, because its socket is gone or its gateway
+    hangs, is sent SIGTERM.
 
     Raises NotRunning where none runs, Unavailable where it does not end in time, or where something
     else listens at its socket.
@@ -62,7 +63,11 @@ def stop(configuration: Configuration, timeout: float = STOP_SECONDS) -> None:
         _nobody_but(paths)
         raise NotRunning("no daemon runs")
     asked = signalled = False
+    asking = owner.pid
     while (owner := living(paths)) is not None:
+        if owner.pid != asking and (asked or signalled):
+            return  # it has ended, and somebody else has started another one
+        asking = owner.pid
         left = began + timeout - clock.now().monotonic
         if not signalled:
             asked = _ask_to_stop(paths.socket, left) or asked

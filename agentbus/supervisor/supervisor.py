@@ -15,7 +15,7 @@ from typing import Final, assert_never
 import msgspec
 
 from agentbus.config import Configuration
-from agentbus.errors import AgentbusError, InternalError, StorageFailed
+from agentbus.errors import AgentbusError, InternalError, StorageFailed, Unavailable
 from agentbus.runtime import exits, faults, logs, platform, refusals
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.faults import Fault, Point
@@ -91,7 +91,10 @@ def _start(configuration: Configuration, report: Report, services: Sequence[Serv
     place = Place(paths, lock, data_lock)
     shell = Supervisor(configuration, paths, services, server, place, report, fault)
     try:
-        return shell.run()
+        code = shell.run()
+        if report.awaited:
+            report.failure(to_data(Unavailable("the daemon was stopped before it was ready")))
+        return code
     finally:
         shell.close()
         place.leave()

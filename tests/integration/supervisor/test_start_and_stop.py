@@ -134,3 +134,15 @@ def test_a_child_has_no_descriptor_that_is_not_its_own(bus, daemon):
     assert [path for path in open_files["redis"] if path.endswith(".lock")] == [
         str(bus.runtime / "redis" / "redis.lock")
     ]
+
+
+def test_a_daemon_that_is_stopped_before_it_is_ready_says_so(bus):
+    daemon = bus.start(left="run_deaf")
+    bus.event("started", "right")
+    daemon.signal(signal.SIGTERM)
+    error = daemon.report()["error"]
+    assert (error["code"], error["message"]) == (
+        "unavailable",
+        "the daemon was stopped before it was ready",
+    )
+    assert daemon.wait() == 0
