@@ -41,6 +41,8 @@ class LineDecoder:
 
     def feed(self, data: bytes) -> list[bytes | Overlong]:
         """The lines completed by `data`, without their line ends."""
+        if not self._held and not self._skipping:
+            data = data.lstrip(b"\n")  # many empty lines cost nothing
         *ended, rest = data.split(b"\n")
         lines: list[bytes | Overlong] = []
         for part in ended:
