@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 SOON: Final = 5
 """Seconds between cleanups that come often enough to be waited for."""
 
-STEADY: Final = 30.0
-"""Seconds for which no clock was set, so that ages count."""
+STEADY: Final = 20.0
+"""Seconds for which no clock was set, beside the hour for which ages then do not count."""
 
 SLACK: Final = 10
 SAMPLE: Final = 5
@@ -92,9 +92,9 @@ def database(truth: Truth) -> None:
 def ages(truth: Truth, machine: Machine) -> None:
     """Whatever is past its lifetime has gone, once there was time for it."""
     interval = machine.settings.cleanup_interval_seconds
-    if interval > SOON or not machine.scheduler.is_steady(STEADY):
-        return
     terms, stored = truth.stored.terms, truth.stored
+    if interval > SOON or not machine.scheduler.is_steady(STEADY + terms.hour / 1000):
+        return
     latest = int((machine.scheduler.instant().wall - interval - SLACK) * 1000)
     rows = truth.rows.values()
     messages = [row for row in rows if row.memory_id is None and not row.gone]

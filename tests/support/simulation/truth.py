@@ -22,7 +22,7 @@ CURSORS: Final = """
     JOIN sessions s ON s.id = u.session_id JOIN channels c ON c.id = u.channel_id
 """
 
-UNDER_WAY: Final = 1.0
+UNDER_WAY: Final = 0.4
 """What the daemon has told is read by then."""
 
 Message = dict[str, Any]
