@@ -24,10 +24,11 @@ class Agent:
         self.client = Client(machine, name, truth.show)
         self.member = Member(self.client, truth, scheduler)
         hooked = bool(machine.settings.inspection_command)
-        self.sender = Sender(self.client, truth, scheduler, chance.choice(workload.PACES), hooked)
+        sending, looking = chance.choice(workload.PACES), chance.choice(workload.PACES)
+        self.finder = Finder(self.client, truth, scheduler, looking)
+        self.sender = Sender(self.client, truth, scheduler, sending, hooked, self.finder.look_up)
         self.editor = Editor(self.client, truth, scheduler, 3 * chance.choice(workload.PACES))
         self.receiver = Receiver(self.client, truth, scheduler, chance.choice(workload.PACES), calm)
-        self.finder = Finder(self.client, truth, scheduler, chance.choice(workload.PACES))
 
     @property
     def busy(self) -> bool:

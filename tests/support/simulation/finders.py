@@ -14,6 +14,14 @@ from tests.support.simulation.workload import CHANNELS, MEMORIES, MISSING, code_
 LIMITS: Final = (1, 3, 100)
 
 
+CURIOUS: Final = 0.2
+"""How often a message is looked for as soon as it is accepted."""
+
+
+def nothing() -> None:
+    """What follows a look that is out of turn."""
+
+
 class Finder:
     """One look at a time; each is checked against what was true in the meantime."""
 
@@ -48,18 +56,40 @@ class Finder:
         if not look(self):
             self._pause()
 
+    def look_up(self, message_id: str) -> None:
+        """A message of ours has just been accepted: at times it is looked for at once."""
+        row = self._truth.rows.get(message_id)
+        if row is None or self._stopped or self._chance.random() > CURIOUS:
+            return
+        if self._chance.random() < 0.5:
+            self._search(row, nothing)
+            return
+
+        def check(result: Result | None, began: float) -> None:
+            if result is not None and not self._truth.is_of_the_past(began):
+                here = [self._truth.found(message, began) for message in result["messages"]]
+                require(bool(here) or row.gone, "not in the history of whoever has sent it", row)
+
+        asked = {"channel": row.channel, "after": row.seq - 1, "before": row.seq + 1}
+        self._ask("history", asked, check, nothing)
+
     def _ask(
-        self, tool: str, arguments: Arguments, check: Callable[[Result | None, float], None]
+        self,
+        tool: str,
+        arguments: Arguments,
+        check: Callable[[Result | None, float], None],
+        then: Callable[[], None] | None = None,
     ) -> bool:
         """Has the answer checked, with the time of the question; None where there is none to be
         found. False: no adapter runs."""
         began = self._scheduler.now
+        go_on = then or self._pause
 
         def told(result: Result | None) -> None:
             code = None if result is None else code_of(result, MISSING)
             if result is not None and code in (None, MISSING):
                 check(None if code else result, began)
-            self._pause()
+            go_on()
 
         return self._client.call(tool, arguments, told) is not None
 
@@ -104,8 +134,9 @@ class Finder:
     def search(self) -> bool:
         """The word that only one message has: nothing else is found, and it is if it is our own."""
         row = self._some_row()
-        if row is None:
-            return False
+        return row is not None and self._search(row)
+
+    def _search(self, row: Row, then: Callable[[], None] | None = None) -> bool:
         arguments: Arguments = {"query": row.word.decode(), "limit": self._chance.choice(LIMITS)}
         if self._chance.random() < 0.5:
             arguments["channels"] = [row.channel]
@@ -126,7 +157,7 @@ class Finder:
                 here = bool(rows) or not owed or not self._truth.is_current(row)
                 require(here, "not found by whoever has sent it", row, began)
 
-        return self._ask("search", arguments, check)
+        return self._ask("search", arguments, check, then)
 
     def read(self) -> bool:
         """A message by its id."""

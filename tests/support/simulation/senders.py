@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from tests.support.simulation.clients import Arguments, Client, Result
@@ -28,7 +29,10 @@ REUSED: Final = 0.03
 
 
 class Sender:
-    """So many messages at a time, each until it is accepted; some of them again after that."""
+    """So many messages at a time, each until it is accepted; some of them again after that.
+
+    `accepted` is told of each, at once.
+    """
 
     def __init__(
         self,
@@ -37,6 +41,7 @@ class Sender:
         scheduler: Scheduler,
         pace: float,
         hooked: bool,
+        accepted: Callable[[str], None],
     ) -> None:
         self.busy = 0
         """Messages that are not accepted yet."""
@@ -46,6 +51,7 @@ class Sender:
         self._chance = scheduler.chance(f"sender {client.name}")
         self._pace = pace
         self._hooked = hooked
+        self._accepted = accepted
         self._width = self._chance.choice((1, 1, 5))
         self._count = 0
         self._stopped = True
@@ -104,7 +110,8 @@ class Sender:
             return
         again = self._truth.is_accepted(identity) and not forgotten
         require(result["duplicate"] or not again, "accepted twice", message["message_id"])
-        self._truth.accept(message["message_id"], message["channel"], result)
+        self._truth.accept(identity, message["channel"], result)
+        self._accepted(identity)
         if self._chance.random() < REPEATED:
             self._again(message)
         elif self._chance.random() < REUSED:
