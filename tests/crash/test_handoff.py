@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -66,6 +67,20 @@ def all_of(reader: Reader) -> list[str]:
     while len(shown) < COUNT:
         shown += recv(reader)
     return shown
+
+
+def committed(bus: Daemon) -> None:
+    """Waits until the reader's cursor is behind all that was sent, which no later report did."""
+    expected = ("reader", "general", COUNT)
+
+    def is_there(status: dict[str, Any]) -> bool:
+        return expected in [
+            (session["session"], cursor["channel"], cursor["position"])
+            for session in status["sessions"]
+            for cursor in session["subscriptions"]
+        ]
+
+    bus.wait_until(is_there)
 
 
 def test_what_a_killed_adapter_had_in_its_buffer_comes_again(
@@ -133,6 +148,7 @@ def test_a_report_caught_by_a_crash_is_made_again(
     fired = points.fired(point)
     assert fired.process == process
     bus.wait_replaced(process, fired.pid)
+    committed(bus)
     goes_on(reader, bus)
     assert reader.adapters == 1
     reader.end()

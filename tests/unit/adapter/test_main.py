@@ -67,3 +67,12 @@ def test_without_stdin_or_stdout_it_ends_at_once(tmp_path, closing):
     else:
         assert done.stderr.startswith("agentbus mcp: stdin and stdout must be open")
         assert done.stderr.count("\n") == 1
+
+
+def test_faults_are_for_no_bus_in_use(monkeypatch, capsys):
+    monkeypatch.setenv("AGENTBUS_TEST", '{"faults_directory": "/tmp/none"}')
+    monkeypatch.delenv("AGENTBUS_RUNTIME_DIR", raising=False)
+    assert main([]) == USAGE_ERROR
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert "AGENTBUS_TEST" in captured.err
