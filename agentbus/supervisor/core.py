@@ -314,7 +314,8 @@ class Core:
 
     def _give_up(self, process: Process, how: str) -> None:
         log = self._logs.get(process.name, "in the data directory")
-        text = f"{process.name} keeps dying, the last time with {how}; its log is {log}"
+        text = f"{process.name} keeps dying, the last time with {how}; its log is {log}, the "
+        text += "supervisor's is beside it"
         if process is self._redis:
             self._fail_with(self._care.complaint or to_failure(RedisIncompatible(text)))
         elif self._roster.services[process.name].needed:

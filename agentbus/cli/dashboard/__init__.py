@@ -36,6 +36,8 @@ def dashboard(snapshot: Snapshot, now: datetime, *, plain: bool = False) -> Rend
     """Everything, most important first; `plain`: with ASCII alone."""
     if snapshot.state == "stopped":
         return _stopped()
+    if not snapshot.version:
+        return Group(_head(snapshot), *_remarks(snapshot))
     view = View()
     parts: list[RenderableType] = [_head(snapshot), *_remarks(snapshot), Text()]
     parts += [_facts(snapshot, plain=plain), _files(snapshot)]
@@ -67,6 +69,8 @@ def _stopped() -> Text:
 
 def _head(snapshot: Snapshot) -> Text:
     style = STATES.get(snapshot.state, "bold red")
+    if not snapshot.version:  # nobody has answered
+        return Text.assemble(("agentbus ", "bold"), "is ", (snapshot.state, style))
     return Text.assemble(
         ("agentbus ", "bold"),
         f"{snapshot.version} is ",

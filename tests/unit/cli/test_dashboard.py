@@ -110,6 +110,11 @@ def test_a_stopped_bus_is_one_line():
     assert shown({"state": "stopped"}) == "agentbus is not running\n"
 
 
+def test_of_a_daemon_that_does_not_answer_there_is_why_and_nothing_made_up():
+    document = {"state": "starting", "reasons": ["process 5 does not listen"]}
+    assert shown(document) == "agentbus is starting\n  because: process 5 does not listen\n"
+
+
 def test_the_first_line_says_version_state_and_age():
     assert shown(READY).startswith("agentbus 0.1.0 is ready, up 1 h 2 min\n")
 
