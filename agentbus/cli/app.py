@@ -14,6 +14,7 @@ from agentbus.cli.commands import (
     config,
     daemon,
     demo,
+    hook,
     init,
     mcp,
     reset,
@@ -42,6 +43,7 @@ app.command("stop")(stop.stop)
 app.command("reset")(reset.reset)
 app.command("init")(init.init)
 app.command("wait")(wait.wait)
+app.command("hook")(hook.hook)
 app.command("tail")(tail.tail)
 app.command("send")(send.send)
 app.command("search")(search.search)

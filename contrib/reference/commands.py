@@ -51,6 +51,7 @@ prints the version.
 | 2 | the command line was wrong |
 | 3 | `status`: nothing runs |
 | 4 | `status`: it runs, but does not take messages at the moment |
+| 5 | `wait`: nothing came in time |
 
 With `--json` there is one JSON document on stdout and nothing else.
 """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import tomllib
@@ -344,6 +345,30 @@ def test_a_file_that_changes_meanwhile_is_not_written_over(home: Path) -> None:
     assert not list(home.glob(".codex/.*"))
     well(run(home, remove=True))
     assert (home / ".codex/config.toml").read_text() == "# another\n"
+
+
+def test_a_file_where_a_directory_should_be_is_told(home: Path) -> None:
+    for path in (home / ".codex").iterdir():
+        path.unlink()
+    (home / ".codex").rmdir()
+    (home / ".codex").write_text("mine")
+    assert "config.toml cannot be read: Not a directory" in refused(run(home), "codex")
+    assert (home / ".codex").read_text() == "mine"
+
+
+def test_a_disk_that_does_not_take_it_leaves_the_file(
+    home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(descriptor: int) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    before = files(home)
+    well(run(home, dry=True))
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "fsync", full)
+        outcomes = run(home)
+    assert "No space left on device" in refused(outcomes, "codex")
+    assert files(home) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root writes anywhere")
