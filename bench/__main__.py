@@ -14,7 +14,7 @@ from pathlib import Path
 
 import msgspec
 
-from bench import accept, index, recover, start
+from bench import accept, endtoend, fanout, index, recover, start
 from bench.bus import Bus
 from bench.figures import Figure
 from bench.machine import facts
@@ -24,6 +24,8 @@ from bench.runs import Plan, full, quick
 MEASUREMENTS: dict[str, Callable[[Plan], list[Figure]]] = {
     "throughput": accept.throughput,
     "latency": accept.latency,
+    "end-to-end": endtoend.end_to_end,
+    "fan-out": fanout.fan_out,
     "adapter": start.warm,
     "cold": start.cold,
     "index": index.index,

@@ -62,11 +62,11 @@ def latency(plan: Plan) -> list[Figure]:
     bare: list[float] = []
     slowest: list[float] = []
     for repeat in range(plan.repeats):
-        bare.append(_bare_latency(plan))
+        bare.append(bare_latency(plan))
         samples = _bus_latencies(plan, f"latency, run {repeat + 1} of {plan.repeats}")
         bus.append(statistics.median(samples))
         slowest.append(percentile(samples, 99))
-    bare.append(_bare_latency(plan))
+    bare.append(bare_latency(plan))
     base = statistics.median(bare)
     bound = max(base * MOST_RATIO, base + MOST_MORE_MS)
     target = f"at most {bound:.2f} ms: {MOST_RATIO} x or {MOST_MORE_MS} ms above the bare loop"
@@ -123,7 +123,8 @@ def _bare_rate(plan: Plan) -> float:
     return len(took) * BATCH / sum(took)
 
 
-def _bare_latency(plan: Plan) -> float:
+def bare_latency(plan: Plan) -> float:
+    """Milliseconds of a commit of one message, the median."""
     plan.say("bare loop, batches of 1")
     with Bare(plan.base, CONTENT_BYTES, SENDERS) as bare:
         bare.run(1, plan.warm_up)

@@ -43,16 +43,24 @@ class Adapter:
 
     def ask(self, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
         """The result of a request."""
+        return self.finish(self.begin(method, params))
+
+    def begin(self, method: str, params: Mapping[str, Any]) -> int:
+        """Writes a request; its number is for `finish`."""
         self._last += 1
         self._write({"jsonrpc": "2.0", "id": self._last, "method": method, "params": params})
+        return self._last
+
+    def finish(self, number: int) -> dict[str, Any]:
+        """The result of a request; answers to others before it are gone."""
         while True:
             line = _pipe(self._process.stdout).readline()
             if not line:
-                raise RuntimeError(f"the adapter ended before it answered {method}")
+                raise RuntimeError("the adapter ended before it answered")
             answer = msgspec.json.decode(line)
-            if answer.get("id") == self._last:
+            if answer.get("id") == number:
                 if "result" not in answer or answer["result"].get("isError"):
-                    raise RuntimeError(f"{method}: {line.decode()}")
+                    raise RuntimeError(f"refused: {line.decode()}")
                 result: dict[str, Any] = answer["result"]
                 return result
 
