@@ -60,7 +60,10 @@ def translate(error: sqlite3.Error, path: str) -> AgentbusError | None:
     """What an error of SQLite means to the bus; None for a fault of the program."""
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF
     if code in _BUSY:
-        return Busy(f"{path} is locked by another program ({error})")
+        return Busy(
+            f"{path} is locked by another program ({error}); nothing was stored; try again "
+            "when that is done with it"
+        )
     if code in _DAMAGED:
         return DatabaseDamaged(
             f"{path} is damaged ({error}) and was left as it is; put a backup in its place, or "
@@ -211,7 +214,10 @@ def open_writer(
 
 
 def open_reader(path: str) -> Connection:
-    """A connection that cannot write. Raises StorageFailed where there is no file."""
+    """A connection that cannot write. Raises StorageFailed where there is no file, or an empty one:
+    SQLite would remove the WAL beside that, and with it what may be all that is left."""
+    if os.path.exists(path) and not _size(path):
+        raise StorageFailed(f"{path} is empty")
     with translated(path):
         connection = sqlite3.connect(  # noqa: TID251 - here, and nowhere else
             f"file:{quote(path)}?mode=ro",

@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
+from agentbus.errors import AgentbusError
 from agentbus.mirror.resp import Command, Refused, Reply
 from agentbus.projector import server
 from agentbus.projector.conversation import Purpose, Save, Settle
 from agentbus.projector.outbox import Outbox
 from agentbus.projector.server import Persistence
 from agentbus.runtime import exits
+from agentbus.wire.error_codes import to_failure
 from agentbus.wire.events import Exit
-from agentbus.wire.links import Stop
+from agentbus.wire.links import CONTROL, Failing, Stop
 
 GIVE_UP: Final = "give up"
 SETTLE: Final = "settle"
@@ -70,6 +72,11 @@ class Ending:
             self._out.alarm(SETTLE, SETTLE_SECONDS)
         else:
             self._ask([(b"SAVE",)], Save())
+
+    def fail(self, error: AgentbusError) -> None:
+        """Last words: restarting will not help."""
+        self._out.send(CONTROL, Failing(to_failure(error)))
+        self._out.do(Exit(exits.FAILING))
 
     def end(self, why: str) -> None:
         """Whatever happened, the process has ended as it was told to."""

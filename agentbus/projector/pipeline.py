@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final, assert_never
 
-from agentbus.errors import AgentbusError, Unavailable
+from agentbus.errors import AgentbusError, DatabaseDamaged, Unavailable
 from agentbus.mirror import survey, write
 from agentbus.mirror.resp import Command, Reply
 from agentbus.mirror.write import Mark
@@ -150,11 +150,17 @@ class Pipeline:
         self._standing.become(State.WAITING, reason)
 
     def source_failed(self, error: AgentbusError) -> None:
-        """A read of the database failed; it is tried again, all from the beginning."""
+        """A read of the database failed; it is tried again, all from the beginning.
+
+        What is damaged does not mend: the daemon is to stop and say so.
+        """
         self._new_round()
         self._out.note("error", "database", code=error.code, text=error.message)
         if self.state is State.STOPPING:
             self.ending.end("database_lost")
+            return
+        if isinstance(error, DatabaseDamaged):
+            self.ending.fail(error)
             return
         self._standing.become(State.WAITING, f"the database cannot be read: {error.message}")
         self._out.alarm(BEGIN, SOURCE_SECONDS)

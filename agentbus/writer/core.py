@@ -3,7 +3,8 @@
     received     an operation is queued; nothing is answered before it is durable
     turn ended   one batch, one transaction; what is left over follows at once, after the answers
     committed    the gateway gets the answers, the projector the rows
-    locked       the batch waits and is tried again, every `RETRY_SECONDS`
+    locked       the batch waits and is tried again, every `RETRY_SECONDS`; what is locked for long
+                 (`troubles.LOCKED_SECONDS`) has failed
     failed       nothing of the batch is stored, all of it is answered with the error
     restarted    sends that the restart caught wait for the projection, `HOLD_SECONDS` at most
 
@@ -233,9 +234,12 @@ class Core:
         hello = operations[0] if isinstance(operations[0], GatewayHello) else None
         try:
             return self._greet(hello, now) if hello else self._commit(operations, now)
-        except Busy:
+        except Busy as error:
             self._next_try = now.monotonic + RETRY_SECONDS
-            return []
+            if not self._troubles.locked(now):
+                return []
+            notes = self._troubles.failed(error, now)
+            return notes + (self._hindered(error) if hello else self._refuse(operations, error))
         except DatabaseDamaged as error:
             return [*self._refuse(operations, error), *_last_words(error)]
         except AgentbusError as error:

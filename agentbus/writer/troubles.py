@@ -14,10 +14,16 @@ from agentbus.writer.events import Effect, Note
 AGAIN_SECONDS: Final = 60.0
 
 
+LOCKED_SECONDS: Final = 20.0
+"""How long a lock of another program is waited out. Shorter than the 30 s for which an adapter
+waits for an answer: its caller is to hear that nothing was stored, not that nobody knows."""
+
+
 class Troubles:
     """Counts what is not said."""
 
     def __init__(self) -> None:
+        self._locked_at: float | None = None
         self._text = ""
         self._said_at = 0.0
         self._unsaid = 0
@@ -34,3 +40,10 @@ class Troubles:
     def over(self) -> None:
         """One was: the next failure is a new one."""
         self._text, self._unsaid = "", 0
+        self._locked_at = None
+
+    def locked(self, now: Instant) -> bool:
+        """Another program writes; whether that has lasted for too long."""
+        if self._locked_at is None:
+            self._locked_at = now.monotonic
+        return now.monotonic >= self._locked_at + LOCKED_SECONDS

@@ -124,6 +124,15 @@ def test_a_reader_of_no_file_makes_none(path: Path) -> None:
     assert not path.exists()
 
 
+def test_a_reader_of_an_empty_file_leaves_the_wal_beside_it(path: Path) -> None:
+    path.touch()
+    wal = Path(f"{path}-wal")
+    wal.write_bytes(b"may be all that is left")
+    with pytest.raises(StorageFailed, match="is empty"):
+        sqlite.open_reader(str(path))
+    assert wal.read_bytes() == b"may be all that is left"
+
+
 def test_a_snapshot_is_one_state(writer: Connection, path: Path) -> None:
     with closing(sqlite.open_reader(str(path))) as reader:
         with reader.snapshot():

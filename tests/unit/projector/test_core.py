@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from agentbus.errors import StorageFailed
+from agentbus.errors import DatabaseDamaged, StorageFailed
 from agentbus.mirror import keys
 from agentbus.model.ids import ChannelId, CommitId
 from agentbus.projector.events import Disconnected, Replied
 from agentbus.projector.states import State
+from agentbus.runtime import exits
 from agentbus.wire.events import Closed, Opened
 from agentbus.wire.links import (
     CONTROL,
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
     Applied,
+    Failing,
     Ping,
     Projection,
     Readiness,
@@ -296,6 +298,18 @@ def test_a_database_that_cannot_be_read_is_tried_again() -> None:
     world.pass_time(2)
     assert world.told(Readiness)[-1].ready is True
     assert world.is_mirrored()
+
+
+def test_a_damaged_database_ends_the_daemon_with_the_reason() -> None:
+    world = World(filled((1,)))
+    world.source.error = DatabaseDamaged("bus.db is damaged")
+    world.start()
+    (failing,) = world.told(Failing)
+    assert (failing.failure.code, failing.failure.message) == (
+        "database_damaged",
+        "bus.db is damaged",
+    )
+    assert world.exit_code == exits.FAILING
 
 
 # ---- Redis goes away or is changed

@@ -11,6 +11,7 @@ from agentbus import sqlite
 from agentbus.errors import DatabaseDamaged, StorageFailed
 from agentbus.runtime import exits
 from agentbus.runtime.faults import Point, no_fault
+from agentbus.sqlite import Busy
 from agentbus.store.write.rows import Rows
 from agentbus.wire.events import Closed, Opened, Send, TurnEnded
 from agentbus.wire.links import (
@@ -35,6 +36,7 @@ from agentbus.wire.links import (
 from agentbus.writer import core, identity
 from agentbus.writer.core import RETRY_SECONDS
 from agentbus.writer.events import Note
+from agentbus.writer.troubles import LOCKED_SECONDS
 from tests.support.writer_world import World
 
 
@@ -256,6 +258,31 @@ def test_a_greeting_that_fails_is_tried_until_it_works(
     world.wake()
     world.wake()
     assert world.take(Welcome)[0].incarnation == 2
+
+
+def test_what_another_program_locks_for_long_is_refused_and_stored_nowhere(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sam = world.register()
+    with monkeypatch.context() as patch:
+        patch.setattr(world.store.rows, "append", failing(Busy("locked")))
+        world.tell(GATEWAY_WRITER, world.append(sam.attachment, "a"))
+        world.handle(TurnEnded())
+        for _ in range(3):
+            world.time += LOCKED_SECONDS / 3 - 0.1
+            assert world.wake()
+            assert world.answers() == []
+        world.time += 1
+        assert world.wake()
+        (refused,) = world.answers()
+        assert refused.failure.code == "storage_error"
+        world.time += 0.1
+        (at_once,) = world.ask(world.append(sam.attachment, "b"))
+        assert at_once.failure.code == "storage_error"
+    assert world.rows("SELECT count(*) FROM messages") == [(0,)]
+    world.time += 0.1
+    (accepted,) = world.ask(world.append(sam.attachment, "a"))
+    assert (accepted.seq, accepted.duplicate) == (1, False)
 
 
 def test_damage_found_later_ends_the_daemon_with_the_reason(

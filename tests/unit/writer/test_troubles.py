@@ -5,7 +5,7 @@ from __future__ import annotations
 from agentbus.errors import StorageFailed
 from agentbus.model.ports import Instant
 from agentbus.writer.events import Note
-from agentbus.writer.troubles import AGAIN_SECONDS, Troubles
+from agentbus.writer.troubles import AGAIN_SECONDS, LOCKED_SECONDS, Troubles
 
 
 def unsaid(troubles: Troubles, seconds: float, text: str = "full") -> list[int]:
@@ -37,3 +37,11 @@ def test_what_worked_in_between_makes_it_a_new_one() -> None:
     assert unsaid(troubles, 1.0) == [0]
     troubles.over()
     assert unsaid(troubles, 1.1) == [0]
+
+
+def test_a_lock_lasts_too_long_from_some_time_on_until_something_worked() -> None:
+    troubles = Troubles()
+    times = (5.0, 6.0, 4.9 + LOCKED_SECONDS, 5.0 + LOCKED_SECONDS, 6.0 + LOCKED_SECONDS)
+    assert [troubles.locked(Instant(at, 0.0)) for at in times] == [False, False, False, True, True]
+    troubles.over()
+    assert not troubles.locked(Instant(100.0, 0.0))
