@@ -89,7 +89,3 @@ class Disk:
     def free(self) -> None:
         """Gives it back."""
         self._ballast.unlink()
-
-    def remount(self, how: str) -> None:
-        """Read-only (`ro`), or not (`rw`)."""
-        subprocess.run(["mount", "-o", f"remount,{how}", self.path], check=True)
