@@ -12,14 +12,12 @@ from agentbus.wire.error_codes import to_failure
 from agentbus.wire.events import Send
 from agentbus.wire.links import CONTROL, Hindered
 from agentbus.writer.events import Note
+from agentbus.writer.troubles import LOCKED_SECONDS
 
 LOCKED_RETRY_SECONDS: Final = 0.02
 FAILED_RETRY_SECONDS: Final = 0.25
 AGAIN_SECONDS: Final = 60.0
 """Between two lines of the log that say the same."""
-
-LOCKED_PATIENCE_SECONDS: Final = 10.0
-"""A lock that is held for longer is told to the supervisor, as any other failure is at once."""
 
 
 T = TypeVar("T")
@@ -54,7 +52,7 @@ class Awaiting(Generic[T]):
         self.retry_seconds = LOCKED_RETRY_SECONDS if locked else FAILED_RETRY_SECONDS
         self._since = now if self._since is None else self._since
         self._log("database_locked" if locked else "database_unavailable", error, now)
-        patience = LOCKED_PATIENCE_SECONDS if locked else 0.0
+        patience = LOCKED_SECONDS if locked else 0.0
         if now >= self._since + patience and error.message != self._told:
             self._told = error.message
             self.effects.append(Send(CONTROL, Hindered(to_failure(error))))

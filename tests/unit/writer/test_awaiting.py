@@ -14,6 +14,7 @@ from agentbus.wire.links import CONTROL, Hindered
 from agentbus.writer import awaiting
 from agentbus.writer.awaiting import Awaiting
 from agentbus.writer.events import Note
+from agentbus.writer.troubles import LOCKED_SECONDS
 
 STORE: Any = object()
 
@@ -71,7 +72,7 @@ def test_a_lock_is_waited_out_for_a_while_before_anybody_is_told() -> None:
     assert opening.attempt(1.0, Busy("locked")) == (None, ["database_locked"])
     assert opening.awaiting.retry_seconds == awaiting.LOCKED_RETRY_SECONDS
     assert opening.attempt(5.0, Busy("locked")) == (None, [])
-    patient = 1.0 + awaiting.LOCKED_PATIENCE_SECONDS
+    patient = 1.0 + LOCKED_SECONDS
     assert opening.attempt(patient, Busy("locked")) == (None, ["hindered: storage_error"])
     assert opening.attempt(patient + 1, Busy("locked")) == (None, [])
     assert opening.attempt(patient + 2) == (STORE, ["database_free"])
