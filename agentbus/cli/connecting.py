@@ -16,6 +16,7 @@ from agentbus.digest import digest
 from agentbus.harness import connect
 from agentbus.harness import repository as repo
 from agentbus.harness.connect import Outcome
+from agentbus.harness.install import Plan
 from agentbus.harness.programs import HARNESSES
 from agentbus.harness.record import Record
 from agentbus.runtime import exits
@@ -90,6 +91,13 @@ def forget_repository(*, dry: bool) -> Work:
     return lambda record: [connect.disconnect(repo.owner(project.root), [target], record, dry=dry)]
 
 
+def _what(plan: Plan, remove: bool) -> str:
+    if not remove:
+        return "changed"
+    exactly = plan.after == plan.original
+    return "put back" if exactly else "is without it; what was written since stays"
+
+
 def tell(outcomes: list[Outcome], *, dry: bool, remove: bool) -> int:
     """What was done to which file; the exit code."""
     advice = {each.name: each.advice for each in HARNESSES if each.advice}
@@ -98,7 +106,7 @@ def tell(outcomes: list[Outcome], *, dry: bool, remove: bool) -> int:
             if dry:
                 typer.echo(plan.diff(), nl=False)
             else:
-                typer.echo(f"{outcome.name}: {plan.path} {'put back' if remove else 'changed'}")
+                typer.echo(f"{outcome.name}: {plan.path} {_what(plan, remove)}")
         for copy in outcome.kept:
             typer.echo(f"{outcome.name}: what was there before init stays in {copy}")
         if outcome.error is not None:

@@ -1,8 +1,8 @@
 // agentbus for opencode, written by `agentbus init`: says which conversation a call belongs to.
 //
 // All sessions of one opencode share one MCP server, which is not told who calls. This adds an
-// argument to calls of its tools, which the server takes out again. Whatever goes wrong, the call is
-// made without it.
+// argument to calls of its tools, which the server takes out again, and sets two variables in the
+// shell for `agentbus wait`. Whatever goes wrong, the call is made without them.
 export const Agentbus = async ({ client }) => {
   const parents = new Map();
 
@@ -20,13 +20,24 @@ export const Agentbus = async ({ client }) => {
     return id;
   };
 
+  const caller = async (id) => {
+    const session = await rootOf(id);
+    return session === id ? { session } : { session, child: id };
+  };
+
   return {
     "tool.execute.before": async (input, output) => {
       if (!input.tool.startsWith("agentbus_")) return;
       try {
-        const session = await rootOf(input.sessionID);
-        const child = session === input.sessionID ? {} : { child: input.sessionID };
-        output.args.agentbus_caller = { session, ...child };
+        output.args.agentbus_caller = await caller(input.sessionID);
+      } catch {}
+    },
+    "shell.env": async (input, output) => {
+      if (!input.sessionID) return;
+      try {
+        const { session, child } = await caller(input.sessionID);
+        output.env.OPENCODE_AGENTBUS_SESSION = session;
+        output.env.OPENCODE_AGENTBUS_CHILD = child ?? "";
       } catch {}
     },
   };

@@ -9,7 +9,14 @@ import pytest
 
 from tests.harness.conftest import installed
 from tests.harness.model import Model
-from tests.harness.programs import ClaudeCode, Codex, Conversation, GeminiCli, Program
+from tests.harness.programs import (
+    ClaudeCode,
+    Codex,
+    Conversation,
+    GeminiCli,
+    OpenCode,
+    Program,
+)
 from tests.harness.talk import contents, exchange
 from tests.support.daemon import Daemon
 from tests.support.stdio import Adapter
@@ -69,17 +76,22 @@ def waiting(bus: Daemon) -> str:
     return f"{given} {sys.executable} -m agentbus wait --timeout 30"
 
 
-def test_claude_code_waits_in_its_shell_for_what_comes(
-    home: Path, model: Model, bus: Daemon, other: Adapter
+SHELLS = {ClaudeCode: "Bash", GeminiCli: "run_shell_command", OpenCode: "bash"}
+"""With the tool that runs a command."""
+
+
+@pytest.mark.parametrize("kind", SHELLS, ids=lambda kind: kind.application)
+def test_an_agent_waits_in_its_shell_for_what_comes(
+    kind: type[Program], home: Path, model: Model, bus: Daemon, other: Adapter
 ) -> None:
-    claude = ClaudeCode(installed(ClaudeCode), home, model)
-    claude.init(bus.environment)
-    with claude.begin(None) as harness:
+    program = kind(installed(kind), home, model)
+    program.init(bus.environment)
+    with program.begin(None) as harness:
         turn = exchange(harness, harness.turn(), other, "first")
-        turn.call_own("Bash", command=waiting(bus), description="Wait for messages")
+        turn.call_own(SHELLS[kind], command=waiting(bus), description="Wait for messages")
         other.call("send", channel="general", content=SECRET)
         turn = harness.turn()
-        assert turn.results == ["1 undelivered: general 1"]
+        assert "1 undelivered: general 1" in turn.results[0]
         turn.call("recv")
         turn = harness.turn()
         assert contents(turn) == [SECRET]

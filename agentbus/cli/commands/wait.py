@@ -11,10 +11,11 @@ import typer
 from agentbus.cli.options import AsJson, ConfigPath
 from agentbus.cli.text import one_line
 from agentbus.client import waiting
-from agentbus.config import load
+from agentbus.config import Configuration, load
 from agentbus.errors import InvalidArgument
-from agentbus.harness.caller import from_environment
+from agentbus.harness.caller import find_session
 from agentbus.runtime import exits
+from agentbus.runtime.paths import locate
 from agentbus.wire.rpc import InboxEntry
 
 Application = Annotated[
@@ -49,8 +50,9 @@ def wait(
     Run by an agent in its shell, it is the agent's own session that it waits for. Exit code 0 when
     messages wait, 5 when the time is over. A bus that is stopped or restarted is waited for.
     """
-    who = _session(application, session, child)
-    waiter = waiting.Waiter(load(config), who, channel or [])
+    configuration = load(config)
+    who = _session(configuration, application, session, child)
+    waiter = waiting.Waiter(configuration, who, channel or [])
     try:
         told = waiting.wait(
             waiter, timeout, lambda entries: _print(entries, as_json=as_json), follow=follow
@@ -60,12 +62,14 @@ def wait(
     raise typer.Exit(exits.OK if told else exits.TIMED_OUT)
 
 
-def _session(application: str | None, session: str | None, child: str | None) -> waiting.Session:
+def _session(
+    configuration: Configuration, application: str | None, session: str | None, child: str | None
+) -> waiting.Session:
     if application and session:
         return waiting.Session(application, session, child)
     if application or session or child:
         raise InvalidArgument("--application and --session belong together")
-    return from_environment(os.environ)
+    return find_session(os.environ, locate(configuration.settings).runtime_directory)
 
 
 def _print(entries: list[InboxEntry], *, as_json: bool) -> None:
