@@ -214,7 +214,7 @@ HARNESSES: Final = (
         executable="codex",
         homes=lambda machine: [_codex_home(machine)],
         targets=_codex,
-        advice="Codex runs a new hook only once you trust it: it asks when it starts, or type /hooks",
+        advice="Codex runs a new hook only once you trust it: it asks at its start, or type /hooks",
     ),
     Harness(
         name="gemini-cli",
