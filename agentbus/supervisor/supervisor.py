@@ -16,7 +16,7 @@ import msgspec
 
 from agentbus.config import Configuration
 from agentbus.errors import AgentbusError, InternalError, StorageFailed, Unavailable
-from agentbus.runtime import exits, faults, logs, platform, refusals
+from agentbus.runtime import exits, failures, faults, logs, platform, refusals
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.faults import Fault, Point
 from agentbus.runtime.owners import Owner
@@ -82,7 +82,7 @@ def _start(configuration: Configuration, report: Report, services: Sequence[Serv
     data_lock.write(owner)
     logs.configure("supervisor", paths, configuration.settings)
     platform.set_title("agentbus: supervisor")
-    _log.info("daemon_starts", descriptors=listener.raise_descriptor_limit())
+    _log.info(failures.STARTS, descriptors=listener.raise_descriptor_limit())
     left = finish(paths)
     if left:
         raise StorageFailed(f"an interrupted reset cannot be finished: {left}")
@@ -110,7 +110,7 @@ def _follow(report: Report, owner: Owner) -> int:
 
 
 def _failed(report: Report, error: AgentbusError) -> int:
-    _log.error("daemon_failed", code=error.code, text=error.message)
+    _log.error(failures.FAILED, code=error.code, text=error.message)
     report.failure(to_data(error))
     sys.stderr.write(f"agentbus: {error.code}: {error.message}\n")
     return exits.FAILED

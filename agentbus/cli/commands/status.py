@@ -19,6 +19,8 @@ from agentbus.config import Configuration, load
 from agentbus.errors import InvalidArgument, NotRunning, Unavailable
 from agentbus.runtime import exits
 from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.failures import last_failure
+from agentbus.runtime.paths import log_file
 
 STOPPED: dict[str, Any] = {"state": "stopped"}
 
@@ -46,7 +48,9 @@ def _look(configuration: Configuration) -> dict[str, Any]:
     try:
         return admin.status(configuration)
     except NotRunning:
-        return STOPPED
+        failure = last_failure(log_file(configuration.settings, "supervisor"))
+        reasons = [f"the last daemon failed: {failure}; the next call of an agent starts another"]
+        return STOPPED | ({"reasons": reasons} if failure else {})
 
 
 def _watch(configuration: Configuration, *, as_json: bool) -> None:

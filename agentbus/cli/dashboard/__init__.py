@@ -35,7 +35,7 @@ MOST_REMARKS: Final = 4
 def dashboard(snapshot: Snapshot, now: datetime, *, plain: bool = False) -> RenderableType:
     """Everything, most important first; `plain`: with ASCII alone."""
     if snapshot.state == "stopped":
-        return _stopped()
+        return Group(_stopped(), *_remarks(snapshot))
     if not snapshot.version:
         return Group(_head(snapshot), *_remarks(snapshot))
     view = View()

@@ -110,6 +110,13 @@ def test_a_stopped_bus_is_one_line():
     assert shown({"state": "stopped"}) == "agentbus is not running\n"
 
 
+def test_a_daemon_that_failed_is_told_of_after_its_end():
+    document = {"state": "stopped", "reasons": ["the last daemon failed: internal: x"]}
+    assert shown(document) == (
+        "agentbus is not running\n  because: the last daemon failed: internal: x\n"
+    )
+
+
 def test_of_a_daemon_that_does_not_answer_there_is_why_and_nothing_made_up():
     document = {"state": "starting", "reasons": ["process 5 does not listen"]}
     assert shown(document) == "agentbus is starting\n  because: process 5 does not listen\n"
