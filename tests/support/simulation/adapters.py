@@ -127,7 +127,7 @@ class Adapter(Process):
             case ev.StartDaemon():
                 self._machine.start_daemon(self._started)
             case ev.Complain(error):
-                self.scheduler.trace.note(self.scheduler.now, f"{self.label} complains: {error}")
+                self.scheduler.trace.note(self.scheduler.now, f"{self.label} complains: {error.code}")
             case WakeAt(when):
                 self._wake_at(when)
             case Exit(code):

@@ -72,6 +72,7 @@ class Scheduler:
         """Events that cores have handled."""
         self._wall = WALL - MONOTONIC
         self._set_at = -1e9
+        self._leaps: list[tuple[float, float]] = []
         self._timers: list[tuple[float, int, Timer]] = []
         self._count = 0
         self._chances: dict[str, Random] = {}
@@ -91,6 +92,11 @@ class Scheduler:
         """Somebody sets the machine's clock."""
         self._wall += seconds
         self._set_at = self.now
+        self._leaps.append((self.now, max(0.0, seconds)))
+
+    def leapt(self, seconds: float) -> float:
+        """How far the wall clock was set ahead, in all, within the last so many seconds."""
+        return sum(far for when, far in self._leaps if when >= self.now - seconds)
 
     def is_steady(self, seconds: float) -> bool:
         """Whether the clocks went as they should for so long."""

@@ -32,7 +32,13 @@ Result = dict[str, Any]
 class Truth:
     """What is stored, accepted and shown."""
 
-    def __init__(self, database: str, terms: Terms, instant: Callable[[], Instant]) -> None:
+    def __init__(
+        self,
+        database: str,
+        terms: Terms,
+        instant: Callable[[], Instant],
+        leapt: Callable[[float], float],
+    ) -> None:
         self.stored = Stored(database, terms, instant)
         self.rows = self.stored.rows
         self.streams = self.stored.streams
@@ -48,6 +54,7 @@ class Truth:
         """Positions that gaps have told of."""
         self.expired = self.resets = 0
         self._instant = instant
+        self._leapt = leapt
         self._tops: dict[str, int] = {}
         self._latest = 0
         """The latest that the wall clock has shown when somebody looked, in milliseconds."""
@@ -83,6 +90,10 @@ class Truth:
         self._latest = max(self._latest, now)
         return now
 
+    def _patient(self) -> int:
+        """The time by which a cursor has expired for sure: a recent leap may not be counted."""
+        return self._milliseconds() - int(1000 * self._leapt(self.stored.terms.hour / 1000))
+
     def _stands(self, id_: int, now: Cursor) -> None:
         before = self.cursors.get(id_)
         if before is None:
@@ -90,7 +101,7 @@ class Truth:
             self.shown[now.session, now.channel] = Shown(now.position, bool(now.include_own))
             self.told.pop((now.session, now.channel), None)
             return
-        alive = max(before.expires_at, now.expires_at) > self._milliseconds()
+        alive = max(before.expires_at, now.expires_at) > self._patient()
         before.expires_at = now.expires_at
         if now.position == before.position:
             return

@@ -40,7 +40,8 @@ class World:
         self.scheduler = Scheduler(seed, self.disk.directory.encode())
         settings = settings or Settings(data_directory="/sim", send_messages_per_second=10_000)
         terms = knobs.terms(settings)
-        self.truth = Truth(self.disk.database, terms, self.scheduler.instant)
+        clocks = (self.scheduler.instant, self.scheduler.leapt)
+        self.truth = Truth(self.disk.database, terms, *clocks)
         self.machine = Machine(
             self.scheduler, self.disk, settings, self.truth.committed, self.truth.wiped
         )
