@@ -127,7 +127,8 @@ class Adapter(Process):
             case ev.StartDaemon():
                 self._machine.start_daemon(self._started)
             case ev.Complain(error):
-                self.scheduler.trace.note(self.scheduler.now, f"{self.label} complains: {error.code}")
+                text = f"{self.label} complains of {error.code}"
+                self.scheduler.trace.note(self.scheduler.now, text)
             case WakeAt(when):
                 self._wake_at(when)
             case Exit(code):
