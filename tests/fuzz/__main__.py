@@ -15,6 +15,7 @@ import argparse
 import os
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -115,6 +116,7 @@ def fuzz(name: str, seconds: int, *, keep: bool) -> bool:
         return False
     if keep:
         _keep(place, name, found, corpus)
+    shutil.rmtree(place)
     return True
 
 
