@@ -31,6 +31,9 @@ leaves, as growing a file anew makes commits dearer than overwriting it."""
 
 WAL_RESTART_BYTES: Final = 32 * 1024 * 1024
 
+LIBRARY: Final = sqlite3.sqlite_version
+"""The version of SQLite that Python uses."""
+
 _CACHE_KIB: Final = 16 * 1024
 _BUSY: Final = frozenset({sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED})
 _DAMAGED: Final = frozenset({sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB})
@@ -234,6 +237,16 @@ def open_reader(path: str) -> Connection:
             connection.close()
             raise
     return connection
+
+
+def has_fts5() -> bool:
+    """Whether Python's SQLite was built with what text search needs."""
+    connection = sqlite3.connect(":memory:")  # noqa: TID251 - here, and nowhere else
+    try:
+        options = {row[0] for row in connection.execute("PRAGMA compile_options")}
+    finally:
+        connection.close()
+    return "ENABLE_FTS5" in options
 
 
 def _make(path: str) -> None:

@@ -14,6 +14,7 @@ from agentbus.cli.commands import (
     config,
     daemon,
     demo,
+    doctor,
     hook,
     init,
     mcp,
@@ -39,6 +40,7 @@ app = typer.Typer(
 app.command("mcp")(mcp.mcp)
 app.command("daemon")(daemon.daemon)
 app.command("status")(status.status)
+app.command("doctor")(doctor.doctor)
 app.command("stop")(stop.stop)
 app.command("reset")(reset.reset)
 app.command("init")(init.init)

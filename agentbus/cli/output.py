@@ -15,12 +15,15 @@ def print_json(document: dict[str, Any]) -> None:
     typer.echo(msgspec.json.format(msgspec.json.encode(document)))
 
 
-def show(renderable: RenderableType) -> None:
-    """For people: in colour on a terminal; in a pipe plain, without blanks at the ends of lines."""
+def show(renderable: RenderableType, *, crop: bool = True) -> None:
+    """For people: in colour on a terminal; in a pipe plain, without blanks at the ends of lines.
+
+    With `crop` off a line that must not be broken, such as a command, runs on beyond the width.
+    """
     console = Console(highlight=False)
     if console.is_terminal:
-        console.print(renderable)
+        console.print(renderable, crop=crop)
         return
     with console.capture() as captured:
-        console.print(renderable)
+        console.print(renderable, crop=crop)
     sys.stdout.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())

@@ -60,7 +60,11 @@ class JsonServer(msgspec.Struct, frozen=True):
 
     def is_there(self, text: str | None) -> bool:
         """By its name and what it starts."""
-        return text is not None and _starts_us(json_edit.get(text, self._path))
+        return text is not None and _starts_us(self.known(text))
+
+    def known(self, text: str | None) -> Any:
+        """The entry as it is, or MISSING."""
+        return MISSING if text is None else json_edit.get(text, self._path)
 
 
 class JsonHooks(msgspec.Struct, frozen=True):
@@ -140,7 +144,11 @@ class TomlServer(msgspec.Struct, frozen=True):
         """By its name and what it starts."""
         if text is None:
             return False
-        return _starts_us(json_edit.find(toml_edit.load(text), self._path))
+        return _starts_us(self.known(text))
+
+    def known(self, text: str | None) -> Any:
+        """The entry as it is, or MISSING."""
+        return json_edit.find(toml_edit.load(text or ""), self._path)
 
 
 class JsonMember(msgspec.Struct, frozen=True):

