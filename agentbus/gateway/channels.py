@@ -11,7 +11,7 @@ from agentbus.mirror.read import sent_at
 from agentbus.model.channel import ChannelInfo, Kind
 from agentbus.model.ids import ChannelId, Seq, SubscriptionId
 from agentbus.model.stream import Stream
-from agentbus.wire.links import ChannelTop, MemoryChanged, VisibleMessage
+from agentbus.wire.links import ChannelTop, VisibleMessage
 
 
 class Channel:
@@ -25,7 +25,7 @@ class Channel:
         self.kind: Kind = "ordinary"
         self.stream = Stream()
         self.messages = 0
-        """Entries of the stream."""
+        """Entries of the stream: what was deleted counts until that is visible."""
         self.feeds: dict[SubscriptionId, Feed] = {}
         self._newest: bytes | None = None
         self._newest_at = ""
@@ -61,17 +61,6 @@ class Channel:
             self.stream.top = last.seq
             self.messages += len(messages)
             self._newest = last.envelope
-
-    def changed(self, change: MemoryChanged) -> None:
-        """One of its memories was edited or deleted, and Redis does not show it yet."""
-        if change.envelope is not None:
-            self._newest = change.envelope
-        elif change.seq <= self.stream.top:
-            self.messages -= 1
-
-    def omitted(self, count: int) -> None:
-        """So many of those that became visible were deleted by then."""
-        self.messages -= count
 
     @property
     def newest_at(self) -> str | None:
@@ -119,7 +108,7 @@ class Channels:
             insort(self._names, info.name)
 
     def surveyed(self, tops: Iterable[ChannelTop]) -> None:
-        """The projector has told of all streams."""
+        """The projector has told what these streams hold."""
         for top in tops:
             self.by_id(top.channel_id).survey(top)
 

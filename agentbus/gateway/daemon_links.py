@@ -142,6 +142,7 @@ class DaemonLinks:
         parts = self._parts
         current = parts.condition.is_current
         parts.pusher.visible(frame)
+        parts.channels.surveyed(frame.channels)
         parts.condition.visible = frame.commit_id
         self._advanced(frame.commit_id)
         if not current and parts.condition.is_current:

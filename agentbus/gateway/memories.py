@@ -94,8 +94,7 @@ class Memories:
     def changed(self, change: MemoryChanged) -> None:
         """A memory is another one from now on, or none."""
         channel = self._channels.by_id(change.channel_id)
-        if self._reads.changed(change, self._condition.visible):
-            channel.changed(change)
+        self._reads.changed(change, self._condition.visible)
         feeds = list(channel.feeds.values())
         for feed in feeds:
             self._replace(feed, change)

@@ -138,7 +138,6 @@ class Pusher:
     def _push_memories(self, channel: Channel, messages: list[VisibleMessage]) -> None:
         """As they are now: what was deleted is left to a read, which passes over it."""
         current = self._reads.revisions.current(channel.id, messages)
-        channel.omitted(len(messages) - len(current))
         if current and self._condition.is_current:
             self._push_run(channel, Run(current))
         feeds = list(channel.feeds.values())

@@ -51,11 +51,10 @@ class Reads:
         self._forget()
         then(reply)
 
-    def changed(self, change: MemoryChanged, visible: CommitId) -> bool:
-        """A memory is another one from now on, or none; whether Redis is still to show that."""
-        ahead = self.revisions.changed(change, visible, self._last)
+    def changed(self, change: MemoryChanged, visible: CommitId) -> None:
+        """A memory is another one from now on, or none."""
+        self.revisions.changed(change, visible, self._last)
         self._forget()
-        return ahead
 
     def visible(self, commit: CommitId) -> None:
         """Reads that begin from now on see everything up to this commit."""

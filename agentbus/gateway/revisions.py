@@ -28,21 +28,19 @@ class Revisions:
         self._late: dict[Place, tuple[MemoryChanged, int]] = {}
         """Visible by now, and the last read that was begun before."""
 
-    def changed(self, change: MemoryChanged, visible: CommitId, last_read: int) -> bool:
-        """A memory was edited or deleted; whether Redis is still to show that. `last_read` is the
-        last read that was begun."""
+    def changed(self, change: MemoryChanged, visible: CommitId, last_read: int) -> None:
+        """A memory was edited or deleted. `last_read` is the last read that was begun."""
         place = (change.channel_id, change.seq)
         known = self._known(place)
         if known and not _follows(change, known):
-            return False
+            return
         self.newest = max(self.newest, change.commit_id)
         self._changes.pop(place, None)
         self._late.pop(place, None)
         if change.commit_id <= visible:
             self._late[place] = (change, last_read)
-            return False
-        self._changes[place] = change
-        return True
+        else:
+            self._changes[place] = change
 
     def visible(self, commit: CommitId, last_read: int) -> None:
         """Everything up to a commit is visible to reads after that one."""

@@ -12,6 +12,7 @@ from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
     Applied,
+    ChannelTop,
     Projection,
     Readiness,
     RowInserted,
@@ -131,8 +132,15 @@ class Standing:
             ]
             if changes.created:
                 messages += map(_visible, changes.created)
-            self._out.send(PROJECTOR_GATEWAY, Visible(commit_id, messages))
+            self._out.send(PROJECTOR_GATEWAY, Visible(commit_id, messages, self._changed(changes)))
         self._out.send(WRITER_PROJECTOR, Applied(commit_id))
+
+    def _changed(self, changes: Changes) -> list[ChannelTop]:
+        """What new entries alone do not tell."""
+        if changes.only_adds:
+            return []
+        edited = {row.channel_id for row in changes.edited}
+        return self.tops.of(edited | {gone.channel_id for gone in changes.deleted})
 
 
 def _visible(row: RowInserted) -> VisibleMessage:

@@ -759,10 +759,12 @@ class VisibleMessage(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Visible(Frame, frozen=True, tag=2):
     """Everything up to `commit_id` is in Redis; these are its messages, in stream order. Of
-    memories only creations are messages, with the newest content that came along."""
+    memories only creations are messages, with the newest content that came along. `channels` are
+    those of which memories were edited or deleted, with the messages counted in."""
 
     commit_id: CommitId
     messages: list[VisibleMessage]
+    channels: list[ChannelTop] = []
 
 
 class RedisStatus(Frame, frozen=True, tag=3):

@@ -3,6 +3,8 @@ was told on the way is a sequence it can follow."""
 
 from __future__ import annotations
 
+from collections import Counter
+
 from hypothesis import strategies as st
 from hypothesis.stateful import (
     RuleBasedStateMachine,
@@ -20,6 +22,7 @@ from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,
     Applied,
+    ChannelTop,
     Evicted,
     Measured,
     Projection,
@@ -62,6 +65,7 @@ class Gateway:
         self.epoch = ("", 0)
         self.tops: dict[int, int] = {}
         self.oldest: dict[int, int] = {}
+        self.counts: Counter[int] = Counter()
         self.ready = False
         self.commit_id = 0
 
@@ -76,11 +80,17 @@ class Gateway:
             self.commit_id = message.commit_id
             for shown in message.messages:
                 self._show(shown)
+            self._count(message.channels)
         elif isinstance(message, Trimmed) and self.ready:
             for top in message.channels:
                 assert top.oldest > self.oldest.get(top.channel_id, 0)
                 assert top.top >= self.tops[top.channel_id]
                 self.oldest[top.channel_id] = top.oldest
+            self._count(message.channels)
+
+    def _count(self, tops: list[ChannelTop]) -> None:
+        for top in tops:
+            self.counts[top.channel_id] = top.count
 
     def _show(self, shown: VisibleMessage) -> None:
         top = self.tops.get(shown.channel_id, 0)
@@ -90,6 +100,7 @@ class Gateway:
         else:
             assert shown.seq == top + 1
         self.tops[shown.channel_id] = shown.seq
+        self.counts[shown.channel_id] += 1
 
     def _start(self, projection: Projection) -> None:
         assert projection.socket_path
@@ -108,6 +119,8 @@ class Gateway:
                 if channel not in MEMORY_CHANNELS
             )
         self.tops, self.commit_id = tops, projection.commit_id
+        self.counts.clear()
+        self._count(projection.channels)
 
 
 class Projecting(RuleBasedStateMachine):
@@ -176,6 +189,13 @@ class Projecting(RuleBasedStateMachine):
         self.world.pass_time(3)
         if self.greeted and self.world.state is State.READY:
             assert self.world.is_mirrored()
+            self.gateway_can_follow()
+            self.gateway_counts_what_there_is()
+
+    def gateway_counts_what_there_is(self) -> None:
+        expected = self.world.source.expected()
+        held = {int(key.removeprefix(b"s:")): len(entries) for key, entries in expected.items()}
+        assert {channel: count for channel, count in self.gateway.counts.items() if count} == held
 
     @rule(name=st.sampled_from(REFUSED), skip=st.integers(0, 5))
     def a_command_is_refused(self, name: bytes, skip: int) -> None:
@@ -256,6 +276,7 @@ class Projecting(RuleBasedStateMachine):
         assert world.told(Readiness)[-1].ready
         self.gateway_can_follow()
         assert self.gateway.ready
+        self.gateway_counts_what_there_is()
 
 
 TestProjecting = Projecting.TestCase

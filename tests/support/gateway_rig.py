@@ -433,9 +433,9 @@ class Rig:
         frame = Visible(CommitId(self.commit if commit is None else commit), messages)
         self.event(Received(PROJECTOR_GATEWAY, frame))
 
-    def show_nothing(self, commit: int | None = None) -> None:
-        """A commit without new messages is visible."""
-        frame = Visible(CommitId(self.commit if commit is None else commit), [])
+    def show_nothing(self, commit: int | None = None, *tops: ChannelTop) -> None:
+        """A commit without new messages is visible; it changed memories of these channels."""
+        frame = Visible(CommitId(self.commit if commit is None else commit), [], list(tops))
         self.event(Received(PROJECTOR_GATEWAY, frame))
 
     def trim(self, *tops: ChannelTop) -> None:

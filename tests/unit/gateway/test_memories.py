@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from agentbus.gateway.events import SendFirst, SendIfRead, SendLine
@@ -413,22 +414,48 @@ def test_a_channel_counts_the_memories_that_are_there() -> None:
     rig.change(2, content=b"")
     rig.change(4, content=b"")
     rig.show(4, 5, channel=MEMORY, commit=rig.commit - 1)
-    rig.show_nothing()
-    _, memory = rig.call(connection, "channel.list", attachment=attachment)["channels"]
-    assert memory["messages"] == 3
+    rig.show_nothing(rig.commit, top(MEMORY, 5, count=3))
+    assert counted(rig, connection, attachment) == 3
 
 
-def test_a_change_that_is_told_twice_counts_once() -> None:
+def test_a_deletion_that_was_told_only_when_it_was_visible_counts() -> None:
     rig = Rig()
     connection, attachment = rig.member(1)
     rig.show(1, 3, channel=MEMORY)
-    for _ in range(2):
-        rig.change(2, content=b"")
-        rig.commit -= 1
-    rig.show_nothing(rig.commit + 1)
+    rig.commit += 1
+    rig.show_nothing(rig.commit, top(MEMORY, 3, count=2))
+    rig.commit -= 1
     rig.change(2, content=b"")
+    assert counted(rig, connection, attachment) == 2
+
+
+def test_a_deletion_that_is_told_again_counts_once_whatever_is_on_its_way() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 3, channel=MEMORY)
+    rig.change(2, content=b"")
+    rig.show_nothing(rig.commit, top(MEMORY, 3, count=2))
+    rig.change(2, content=b"")  # by a commit that is not visible yet
+    assert counted(rig, connection, attachment) == 2
+    rig.show(4, 4, channel=MEMORY, commit=rig.commit)
+    assert counted(rig, connection, attachment) == 3
+
+
+def test_an_edit_that_is_told_again_does_not_make_a_channel_older() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 1, channel=MEMORY)
+    later = msgspec.structs.replace(top(MEMORY, 1), newest_at="2026-11-30T16:41:00.000Z")
+    rig.show_nothing(rig.commit, later)
+    rig.change(1)
     _, memory = rig.call(connection, "channel.list", attachment=attachment)["channels"]
-    assert memory["messages"] == 2
+    assert memory["newest_at"] == later.newest_at
+
+
+def counted(rig: Rig, connection: int, attachment: str) -> int:
+    _, memory = rig.call(connection, "channel.list", attachment=attachment)["channels"]
+    count: int = memory["messages"]
+    return count
 
 
 # ---- lists

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 
+import msgspec
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
@@ -19,7 +20,7 @@ from agentbus.wire.links import (
     Visible,
     VisibleMessage,
 )
-from tests.support.gateway_rig import AT, MEMORY, Rig, info
+from tests.support.gateway_rig import AT, MEMORY, Rig, info, top
 
 FOLLOWERS = (1, 2)
 
@@ -44,6 +45,10 @@ class Memory:
     def born(self) -> int:
         return next(iter(self.contents))
 
+    @property
+    def changed_by(self) -> int:
+        return next(reversed(self.contents))
+
 
 def envelope(seq: int, content: str) -> bytes:
     return b'{"seq":%d,"sent_at":"%b","content":"%b"}' % (seq, AT.encode(), content.encode())
@@ -67,6 +72,14 @@ class Bus(RuleBasedStateMachine):
         self.found: dict[int, tuple[list[Entry], bool]] = {}
         self.untold: list[MemoryChanged] = []
         """What a writer that died has not told; its successor will."""
+
+        self.told: list[MemoryChanged] = []
+
+    @property
+    def visible(self) -> int:
+        """How many memories there are in Redis."""
+        born = [each for each in self.memories if each.born <= self.redis]
+        return sum(each.at(self.redis) is not None for each in born)
 
     # ---- the database
 
@@ -108,6 +121,7 @@ class Bus(RuleBasedStateMachine):
         self.collect()
         for change in self.untold:
             self.rig.event(Received(GATEWAY_WRITER, change))
+        self.told += self.untold
         self.untold.clear()
 
     # ---- Redis
@@ -117,14 +131,27 @@ class Bus(RuleBasedStateMachine):
     def redis_follows(self, data: st.DataObject) -> None:
         self.follow(data.draw(st.integers(self.redis + 1, self.commit)))
 
+    @precondition(lambda self: self.told)
+    @rule(data=st.data())
+    def somebody_asks_again(self, data: st.DataObject) -> None:
+        """And is told by the newest commit what was changed with an earlier one."""
+        self.collect()
+        change = data.draw(st.sampled_from(self.told))
+        if self.memories[change.seq - 1].changed_by == change.commit_id:
+            again = msgspec.structs.replace(change, commit_id=CommitId(self.commit))
+            self.rig.event(Received(GATEWAY_WRITER, again))
+
     def follow(self, commit: int) -> None:
         before, self.redis = self.redis, commit
+        changed = any(before < each.changed_by <= commit for each in self.memories)
+        born = sum(each.born <= commit for each in self.memories)
+        held = [top(MEMORY, born, count=self.visible)] if changed else []
         messages = [
             VisibleMessage(MEMORY, Seq(each.seq), SessionId(each.author), body)
             for each in self.memories
             if before < each.born <= self.redis and (body := self.in_redis(each)) is not None
         ]
-        frame = Visible(CommitId(self.redis), messages)
+        frame = Visible(CommitId(self.redis), messages, held)
         self.rig.event(Received(PROJECTOR_GATEWAY, frame))
 
     def in_redis(self, memory: Memory) -> bytes | None:
@@ -189,6 +216,10 @@ class Bus(RuleBasedStateMachine):
             self.held[number].pop(params["seq"], None)
 
     # ---- what holds
+
+    @invariant()
+    def as_many_are_counted_as_there_are(self) -> None:
+        assert self.rig.core._parts.channels.by_id(MEMORY).messages == self.visible
 
     @invariant()
     def nobody_holds_what_a_memory_was(self) -> None:

@@ -53,7 +53,8 @@ def test_an_edit_replaces_the_content_in_place_and_only_moves_the_commit() -> No
     tell(world, world.source.edit("memory-2"))
     world.settle()
     assert world.is_mirrored()
-    assert world.told(Visible) == [Visible(CommitId(4), [])]
+    (visible,) = world.told(Visible)
+    assert (visible.commit_id, visible.messages) == (4, [])
     assert world.told(Applied)[-1] == Applied(CommitId(4))
 
 
@@ -63,7 +64,23 @@ def test_a_deletion_removes_entry_and_content() -> None:
     world.settle()
     assert world.is_mirrored()
     assert list(world.redis.streams[b"s:50"]) == [1, 3]
-    assert world.told(Visible) == [Visible(CommitId(4), [])]
+    (visible,) = world.told(Visible)
+    assert (visible.commit_id, visible.messages) == (4, [])
+
+
+def test_how_many_there_are_is_told_where_memories_were_changed() -> None:
+    world = World(remembering()).start()
+    tell(world, world.source.commit(1, 51))
+    tell(world, world.source.delete("memory-2"))
+    tell(world, world.source.commit(50, 50))
+    world.settle()
+    assert [
+        [(top.channel_id, top.count) for top in each.channels] for each in world.told(Visible)
+    ] == [
+        [],
+        [(50, 2)],
+        [],
+    ]
 
 
 def test_a_creation_comes_with_the_content_of_the_edit_that_came_along() -> None:
