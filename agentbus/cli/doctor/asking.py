@@ -23,6 +23,7 @@ from agentbus.errors import (
 )
 from agentbus.runtime import owners
 from agentbus.runtime.clock import SystemClock
+from agentbus.runtime.failures import last_failure
 from agentbus.runtime.paths import Paths
 
 ANSWER_SECONDS: Final = 0.6
@@ -37,8 +38,10 @@ def ask(configuration: Configuration | None, paths: Paths) -> Bus:
         other = _other(paths) if configuration and owner is None else None
     except AgentbusError as error:
         return msgspec.structs.replace(known, silence=error)
+    failure = last_failure(paths.log("supervisor")) if configuration and owner is None else None
     known = msgspec.structs.replace(
         known,
+        failure=failure,
         pid=None if owner is None else owner.pid,
         other=None if other is None else other.runtime_directory,
         other_pid=0 if other is None else other.pid,

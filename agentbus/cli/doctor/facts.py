@@ -125,7 +125,8 @@ class Bus(msgspec.Struct, frozen=True):
 
     `pid` is the daemon's by its lock (0: not known), `other` the runtime directory whose daemon has
     the data, `silence` why there is no `snapshot`, `refusal` why it would not serve an adapter of
-    this installation, `age` its seconds by the kernel's account.
+    this installation, `age` its seconds by the kernel's account, `failure` why
+    the last one failed.
     """
 
     socket: str
@@ -137,6 +138,7 @@ class Bus(msgspec.Struct, frozen=True):
     silence: AgentbusError | None = None
     refusal: AgentbusError | None = None
     age: float | None = None
+    failure: str | None = None
 
 
 class Harness(msgspec.Struct, frozen=True):

@@ -102,6 +102,17 @@ def test_a_gateway_that_hangs_is_not_waited_for(doctor, bus):
     assert took < 8
 
 
+def test_a_daemon_that_could_not_be_started_is_remembered(place, home):
+    bus = place(redis_executable="no-such-server")
+    doctor = Doctor(bus, home)
+    doctor.connect()
+    assert doctor.run("daemon").returncode == 1
+    told = doctor().of("daemon", "problem")
+    assert "the last one failed: redis_missing: " in told
+    assert "no-such-server" in told
+    assert "agentbus daemon" in told
+
+
 def test_another_program_at_the_socket(place, home):
     bus = place()
     os.mkdir(bus.paths.runtime_directory, 0o700)

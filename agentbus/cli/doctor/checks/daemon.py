@@ -27,6 +27,11 @@ def daemon(facts: Facts) -> Findings:
         )
     elif bus.pid is None and bus.silence is not None:
         yield of_error(bus.silence)
+    elif bus.pid is None and bus.failure is not None:
+        yield problem(
+            f"no daemon runs; the last one failed: {bus.failure}",
+            f"mend that, then run: agentbus daemon ({AGAIN}, too)",
+        )
     elif bus.pid is None:
         yield warning(f"no daemon runs; {AGAIN}, or you do", "agentbus daemon")
     elif bus.snapshot is None:
