@@ -26,6 +26,7 @@ from agentbus.cli.commands import (
     tail,
     wait,
 )
+from agentbus.cli.examples import epilog
 from agentbus.errors import AgentbusError
 from agentbus.runtime import exits, refusals
 
@@ -33,23 +34,22 @@ app = typer.Typer(
     name="agentbus",
     help="A local message bus and shared memory for the coding agents on this machine.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("mcp")(mcp.mcp)
-app.command("daemon")(daemon.daemon)
-app.command("status")(status.status)
-app.command("doctor")(doctor.doctor)
-app.command("stop")(stop.stop)
-app.command("reset")(reset.reset)
-app.command("init")(init.init)
-app.command("wait")(wait.wait)
-app.command("hook")(hook.hook)
-app.command("tail")(tail.tail)
-app.command("send")(send.send)
-app.command("search")(search.search)
-app.command("demo")(demo.demo)
+app.command("mcp", epilog=epilog("mcp"))(mcp.mcp)
+app.command("daemon", epilog=epilog("daemon"))(daemon.daemon)
+app.command("status", epilog=epilog("status"))(status.status)
+app.command("doctor", epilog=epilog("doctor"))(doctor.doctor)
+app.command("stop", epilog=epilog("stop"))(stop.stop)
+app.command("reset", epilog=epilog("reset"))(reset.reset)
+app.command("init", epilog=epilog("init"))(init.init)
+app.command("wait", epilog=epilog("wait"))(wait.wait)
+app.command("hook", epilog=epilog("hook"))(hook.hook)
+app.command("tail", epilog=epilog("tail"))(tail.tail)
+app.command("send", epilog=epilog("send"))(send.send)
+app.command("search", epilog=epilog("search"))(search.search)
+app.command("demo", epilog=epilog("demo"))(demo.demo)
 app.add_typer(config.app, name="config")
 
 

@@ -8,6 +8,7 @@ from typing import Any
 from typer.main import get_command
 
 from agentbus.cli.app import app
+from agentbus.cli.examples import EXAMPLES
 from reference.markdown import NOTE, table
 
 
@@ -36,13 +37,20 @@ def _command(path: tuple[str, ...], command: Any) -> str:
         for option in command.params
         if not option.hidden and "--help" not in option.opts
     ]
-    text = f"## `agentbus {' '.join(path)}`\n\n{command.help}\n"
+    text = f"## `agentbus {' '.join(path)}`\n\n{command.help}\n\n{_examples(' '.join(path))}"
     return f"{text}\n{table(('option', 'meaning'), rows)}" if rows else text
+
+
+def _examples(command: str) -> str:
+    width = max(len(line) for line, _ in EXAMPLES[command])
+    lines = [f"{line:{width}}  # {what}" if what else line for line, what in EXAMPLES[command]]
+    return "\n".join(("```sh", *lines, "```\n"))
 
 
 COMMANDS = """\
 `agentbus --help` and `agentbus COMMAND --help` say the same in the terminal; `agentbus --version`
-prints the version.
+prints the version. `agentbus --install-completion` has your shell (bash, zsh, fish) complete
+commands and options from its next start on; `agentbus --show-completion` prints what it would add.
 
 | exit code | means |
 |---|---|

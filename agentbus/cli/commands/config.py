@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import typer
 
+from agentbus.cli.examples import epilog
 from agentbus.cli.options import AsJson, ConfigPath
 from agentbus.cli.output import print_json, show
 from agentbus.cli.settings_table import settings_table
@@ -15,7 +16,7 @@ from agentbus.config import Configuration, load, schema
 app = typer.Typer(help="Show settings, and what they may be.", no_args_is_help=True)
 
 
-@app.command("show")
+@app.command("show", epilog=epilog("config show"))
 def show_settings(config: ConfigPath = None, as_json: AsJson = False) -> None:
     """Print the effective settings and where each came from."""
     loaded = load(config)
@@ -25,7 +26,7 @@ def show_settings(config: ConfigPath = None, as_json: AsJson = False) -> None:
         show(settings_table(loaded))
 
 
-@app.command("schema")
+@app.command("schema", epilog=epilog("config schema"))
 def print_schema(config: ConfigPath = None) -> None:  # noqa: ARG001 - all commands take it
     """Print the JSON schema of the configuration file, whichever that is."""
     print_json(schema())

@@ -51,10 +51,7 @@ def search(
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
-    """Search all messages and memories. Exit code 0 also where nothing is found.
-
-    agentbus search "flaky test" --channel general
-    """
+    """Search all messages and memories. Exit code 0 also where nothing is found."""
     wishes = {
         "channels": channel or None,
         "sender": sender,

@@ -37,12 +37,7 @@ def send(
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
-    """Send a message to a channel; in a memory channel, make a memory.
-
-    agentbus send general "the build is green again"
-
-    git log -1 | agentbus send general --type commit
-    """
+    """Send a message to a channel; in a memory channel, make a memory."""
     content = _content(text)
     more = {"type": kind, "reply_to": reply_to}
     given = {key: value for key, value in more.items() if value is not None}

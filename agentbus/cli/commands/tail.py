@@ -36,12 +36,7 @@ def tail(
     as_json: AsJson = False,
     config: ConfigPath = None,
 ) -> None:
-    """Show messages as they are sent, until Ctrl-C. Nobody else's cursor moves.
-
-    agentbus tail
-
-    agentbus tail general --json | jq .content
-    """
+    """Show messages as they are sent, until Ctrl-C. Nobody else's cursor moves."""
     with person(load(config), name, "tail") as somebody:
         items = Tail(somebody, channel or [])
         show = _print_json if as_json else _Printer().show
