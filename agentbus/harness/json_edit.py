@@ -83,7 +83,7 @@ def drop(text: str, path: Path) -> str:
     root = parse(text)
     holder, done = _descend(root, path[:-1])
     key = path[-1]
-    entries = holder.entries or []
+    entries = holder.entries
     index = next((i for i, entry in enumerate(entries) if key in (entry.key, i)), None)
     if len(done) != len(path) - 1 or index is None:
         raise NotEditable(f"{_shown(path)} is not there")
@@ -102,7 +102,7 @@ def _descend(node: Node, path: Path) -> tuple[Node, Path]:
                 raise NotEditable(f"{_shown(path[:number])} is not an object")
             entry = node.member(key)
         elif isinstance(node.data, list) and key < len(node.data):
-            entry = (node.entries or [])[key]
+            entry = node.entries[key]
         if entry is None:
             return node, path[:number]
         node = entry.value
@@ -119,7 +119,7 @@ def _shown(path: Path) -> str:
 def _insert(text: str, root: Node, holder: Node, key: str | int, value: Any) -> str:
     """Behind the last entry, in the way the others are written."""
     label = f"{json.dumps(key, ensure_ascii=False)}: " if isinstance(holder.data, dict) else ""
-    entries = holder.entries or []
+    entries = holder.entries
     if not entries:
         base = _indentation(text, holder.start)
         inner = base + _unit(text, root)
@@ -139,7 +139,7 @@ def _insert(text: str, root: Node, holder: Node, key: str | int, value: Any) -> 
 
 
 def _cut(text: str, holder: Node, index: int) -> str:
-    entries = holder.entries or []
+    entries = holder.entries
     entry = entries[index]
     before = entries[index - 1] if index else None
     floor = holder.start + 1 if before is None else (before.comma or before.end) + 1
@@ -178,7 +178,7 @@ def _indentation(text: str, at: int) -> str:
 
 def _unit(text: str, root: Node) -> str:
     """One step of indentation, as the outermost entries show it."""
-    for entry in root.entries or []:
+    for entry in root.entries:
         blank = text[text.rfind("\n", 0, entry.start) + 1 : entry.start]
         if blank and not blank.strip():
             return blank
@@ -199,15 +199,21 @@ def _checked(text: str, wanted: Any) -> str:
 
 
 def _with(data: Any, path: Path, value: Any) -> Any:
-    made = copy.deepcopy(data)
-    place = made
-    for key in path[:-1]:
-        place = place.setdefault(key, {}) if isinstance(place, dict) else place[key]
-    place[path[-1]] = value
+    """A copy as far as the path leads; the rest is shared."""
+    if not path:
+        return value
+    key, *rest = path
+    made: Any = copy.copy(data)
+    below = made.get(key, {}) if isinstance(made, dict) else made[key]
+    made[key] = _with(below, tuple(rest), value)
     return made
 
 
 def _without(data: Any, path: Path) -> Any:
-    made = copy.deepcopy(data)
-    del find(made, path[:-1])[path[-1]]
+    key, *rest = path
+    made = copy.copy(data)
+    if rest:
+        made[key] = _without(made[key], tuple(rest))
+    else:
+        del made[key]
     return made

@@ -13,8 +13,6 @@ from typing import Any, Final
 import msgspec
 
 _TRIVIA: Final = re.compile(r"(?:[ \t\r\n]+|//[^\n]*|/\*.*?\*/)*", re.DOTALL)
-_STRING: Final = re.compile(r'"(?:[^"\\\x00-\x1f]|\\.)*"')
-_SCALAR: Final = re.compile(r"-?[0-9][0-9.eE+-]*|true|false|null")
 
 
 class NotJson(Exception):
@@ -37,17 +35,23 @@ class Entry(msgspec.Struct):
 
 
 class Node(msgspec.Struct):
-    """A value: an object or array has `entries`."""
+    """A value, and where it stands in the text."""
 
+    text: str
     start: int
     end: int
     data: Any
-    entries: list[Entry] | None = None
+
+    @property
+    def entries(self) -> list[Entry]:
+        """Of an object or array, found when they are asked for: files may be large."""
+        return _Parser(self.text, self.start).entries()
 
     def member(self, key: str) -> Entry | None:
         """The one that counts, which is the last."""
-        found = [entry for entry in self.entries or () if entry.key == key]
-        return found[-1] if found and isinstance(self.data, dict) else None
+        if not isinstance(self.data, dict) or key not in self.data:
+            return None
+        return next(entry for entry in reversed(self.entries) if entry.key == key)
 
 
 def parse(text: str) -> Node:
@@ -58,10 +62,18 @@ def parse(text: str) -> Node:
         raise NotJson("it is nested too deeply") from None
 
 
+def _no_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
+
+
+_PLAIN: Final = json.JSONDecoder(parse_constant=_no_constant)
+"""Reads what has no comments, which is most of most files, much faster than is done here."""
+
+
 class _Parser:
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, at: int = 0) -> None:
         self._text = text
-        self._at = 0
+        self._at = at
 
     def document(self) -> Node:
         self._skip()
@@ -71,6 +83,16 @@ class _Parser:
             raise self._wrong("there is more after the value")
         return node
 
+    def entries(self) -> list[Entry]:
+        """Of the value that stands here."""
+        match self._peek():
+            case "{":
+                return self._entries("}", self._member)
+            case "[":
+                return self._entries("]", self._element)
+            case _:
+                return []
+
     def _skip(self) -> None:
         found = _TRIVIA.match(self._text, self._at)
         self._at = found.end() if found else self._at
@@ -79,43 +101,29 @@ class _Parser:
         return self._text[self._at : self._at + 1]
 
     def _value(self) -> Node:
+        start = self._at
+        try:
+            data, self._at = _PLAIN.raw_decode(self._text, start)
+        except ValueError:
+            data = self._commented()
+        return Node(self._text, start, self._at, data)
+
+    def _commented(self) -> Any:
+        """What is not plain JSON, but holds comments or trailing commas."""
         match self._peek():
             case "{":
-                return self._object()
+                members = self._entries("}", self._member)
+                return {entry.key: entry.value.data for entry in members}
             case "[":
-                return self._array()
-            case '"':
-                return self._scalar(_STRING)
+                return [entry.value.data for entry in self._entries("]", self._element)]
             case _:
-                return self._scalar(_SCALAR)
-
-    def _scalar(self, form: re.Pattern[str]) -> Node:
-        found = form.match(self._text, self._at)
-        if found is None:
-            raise self._wrong("a value is missing or is not JSON")
-        try:
-            data = json.loads(found.group())
-        except ValueError:
-            raise self._wrong("this is no JSON value") from None
-        self._at = found.end()
-        return Node(found.start(), found.end(), data)
-
-    def _object(self) -> Node:
-        start = self._at
-        entries = self._entries("}", self._member)
-        data = {entry.key: entry.value.data for entry in entries}
-        return Node(start, self._at, data, entries)
-
-    def _array(self) -> Node:
-        start = self._at
-        entries = self._entries("]", self._element)
-        return Node(start, self._at, [entry.value.data for entry in entries], entries)
+                raise self._wrong("a value is missing or is not JSON")
 
     def _member(self) -> Entry:
         start = self._at
         if self._peek() != '"':
             raise self._wrong("a key in double quotes is missing")
-        key = self._scalar(_STRING).data
+        key = self._value().data
         self._skip()
         if self._peek() != ":":
             raise self._wrong("a colon is missing")

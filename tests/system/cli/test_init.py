@@ -120,3 +120,22 @@ def test_a_file_that_is_not_as_it_should_be_is_told(bus, home):
     assert done.returncode == 1
     assert done.stderr.startswith("agentbus: config_invalid: ")
     assert bus.ended()
+
+
+def test_several_at_once_do_what_one_does(bus, home):
+    def started() -> subprocess.Popen[str]:
+        return subprocess.Popen(
+            [*AGENTBUS, "init", "--global"],
+            env={**bus.environment, "HOME": str(home), "PATH": "/nowhere"},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    running = [started() for _ in range(4)]
+    ended = [(*process.communicate(timeout=BOUND * 2), process.returncode) for process in running]
+    assert [(error, code) for _, error, code in ended] == [("", 0)] * 4
+    assert sum("changed" in told for told, _, _ in ended) == 1
+    assert (home / ".codex/config.toml").read_text().count("[mcp_servers.agentbus]") == 1
+    assert init(bus, home, "--global", "--remove").returncode == 0
+    assert (home / ".codex/config.toml").read_text() == 'model = "x"\n'

@@ -33,7 +33,7 @@ def test_comments_and_a_trailing_comma_are_passed_over():
 def test_places_are_those_of_the_text():
     text = '{"a": 1, "b": [true]}'
     node = parse(text)
-    a, b = node.entries or []
+    a, b = node.entries
     assert [text[each.start : each.end] for each in (a, b)] == ['"a": 1', '"b": [true]']
     assert (a.comma, b.comma) == (7, None)
 
@@ -46,6 +46,16 @@ def test_of_a_key_that_comes_twice_the_last_counts():
     assert found.value.data == 2
 
 
+def test_a_large_file_is_read_by_what_is_quick_and_its_places_when_asked_for():
+    text = json.dumps({"projects": [{"path": "x" * 50, "n": n} for n in range(20_000)], "z": 1})
+    node = parse(text)
+    assert [entry.key for entry in node.entries] == ["projects", "z"]
+    projects = node.member("projects")
+    assert projects is not None
+    last = projects.value.entries[-1]
+    assert json.loads(text[last.start : last.end])["n"] == 19_999
+
+
 @pytest.mark.parametrize(
     ("text", "where"),
     [
@@ -56,7 +66,8 @@ def test_of_a_key_that_comes_twice_the_last_counts():
         ("{,}", "line 1, column 2"),
         ('{"a": 1} x', "line 1, column 10"),
         ('{"a": [1, 2}', "line 1, column 12"),
-        ('{"a": 01}', "line 1, column 7"),
+        ('{"a": 01}', "line 1, column 8"),
+        ('{"a": NaN}', "line 1, column 7"),
         ('{"a": "x', "line 1, column 7"),
         ('{"a": 1', "line 1, column 8"),
         ("[", "line 1, column 2"),
