@@ -119,7 +119,7 @@ class Answers:
             self._admission.refused(operation, error)
             return
         if isinstance(operation.frame, Register):
-            self._attachments.not_registered(operation)
+            self._attachments.not_registered(operation, error)
         self._out.refuse_all(operation.calls, error)
         if operation.lasting and isinstance(error, StorageFailed):
             self._writer.keep(operation)

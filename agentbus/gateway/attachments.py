@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from agentbus.errors import InvalidArgument
+from agentbus.errors import AgentbusError, InvalidArgument, StorageFailed, Unavailable
 from agentbus.gateway import accept
 from agentbus.gateway.admission import Admission
 from agentbus.gateway.alarms import Alarms
@@ -139,10 +139,17 @@ class Attachments:
             self._pusher.add(attachment, info)
         self._farewells.begin(attachment, outcome.expired)
 
-    def not_registered(self, operation: Operation) -> None:
-        """There is no claim; the refusal is answered elsewhere."""
-        if operation.attachment is not None:
-            operation.attachment.connection.attachments.pop(operation.attachment.id, None)
+    def not_registered(self, operation: Operation, error: AgentbusError) -> None:
+        """There is no claim; the refusal is answered elsewhere.
+
+        Where it was refused for want of a disk or a writer, a writer before may have committed it
+        and died: so it is ended, or the session would be held by nobody.
+        """
+        attachment = operation.attachment
+        if attachment is not None:
+            attachment.connection.attachments.pop(attachment.id, None)
+            if isinstance(error, StorageFailed | Unavailable):
+                self._release(attachment)
 
     def renewed(self, operation: Operation, outcome: Renewed) -> None:
         """The subscriptions live longer."""
@@ -162,6 +169,9 @@ class Attachments:
         self._reports.flush_of(attachment)
         self._reports.pass_own(attachment)
         self._forget(attachment)
+        self._release(attachment, calls)
+
+    def _release(self, attachment: Attachment, calls: Iterable[Call] = ()) -> None:
         release = Release(self._out.ref(), attachment.id)
         self._writer.ask(release, attachment, list(calls), lasting=True)
 

@@ -159,6 +159,28 @@ def test_a_release_that_could_not_be_stored_is_asked_again_after_the_reports_bef
     assert rig.frames == [report, release]
 
 
+@pytest.mark.parametrize("code", ["storage_error", "unavailable"])
+def test_a_claim_of_which_nobody_knows_whether_it_was_committed_is_ended(code: str) -> None:
+    rig = Rig()
+    connection = rig.connect()
+    rig.ask(connection, "register", application="codex", session="root")
+    frame = rig.frame(Register)
+    rig.refuse(frame.ref, code)
+    release = rig.frame(Release)
+    assert release.attachment == frame.attachment
+    rig.refuse(release.ref, "storage_error")
+    rig.sleep(1.5)
+    assert rig.frame(Release) == release
+
+
+def test_a_claim_that_the_writer_has_refused_needs_no_end() -> None:
+    rig = Rig()
+    connection = rig.connect()
+    rig.ask(connection, "register", application="codex", session="root")
+    rig.refuse(rig.frame(Register).ref, "session_already_connected")
+    assert rig.frames == []
+
+
 def test_releasing_what_has_ended_is_no_error() -> None:
     rig = Rig()
     assert rig.call(rig.connect(), "release", attachment="1.7") == {}
