@@ -1,4 +1,5 @@
-"""`python -m bench [--quick] [--only NAME]... [--directory DIR] [--json FILE] [--markdown FILE]`.
+"""`python -m bench [--quick] [--only NAME]... [--directory DIR] [--json FILE] [--markdown FILE]
+[--plots DIR]`.
 
 Exit code 0 where every target was met, 1 where one was missed.
 """
@@ -9,29 +10,16 @@ import argparse
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
 
-from bench import accept, endtoend, fanout, index, recover, start
 from bench.bus import Bus
-from bench.figures import Figure
 from bench.machine import facts
-from bench.report import Report, markdown
-from bench.runs import Plan, full, quick
-
-MEASUREMENTS: dict[str, Callable[[Plan], list[Figure]]] = {
-    "throughput": accept.throughput,
-    "latency": accept.latency,
-    "end-to-end": endtoend.end_to_end,
-    "fan-out": fanout.fan_out,
-    "adapter": start.warm,
-    "cold": start.cold,
-    "index": index.index,
-    "recover": recover.recover,
-    "restart": recover.restart,
-}
+from bench.report import Report, draw, markdown
+from bench.runs import full, quick
+from bench.suite import MEASUREMENTS
 
 
 class Progress:
@@ -39,10 +27,15 @@ class Progress:
 
     def __init__(self) -> None:
         self._began = time.monotonic()
+        self._part = ""
+
+    def begin(self, part: str) -> None:
+        """The measurement that all that follows is of."""
+        self._part = part
 
     def say(self, text: str) -> None:
         """Shows what is going on."""
-        line = f"{time.monotonic() - self._began:4.0f} s  {text}"
+        line = f"{time.monotonic() - self._began:4.0f} s  {self._part}  {text}"
         if sys.stderr.isatty():
             sys.stderr.write(f"\r\x1b[K{line}")
         else:
@@ -56,11 +49,15 @@ class Progress:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs what was asked for and prints the table."""
+    """Runs what was asked for and prints the tables."""
     options = _options(arguments)
     progress = Progress()
     plan = (quick if options.quick else full)(options.directory, progress.say)
-    figures = {name: MEASUREMENTS[name](plan) for name in options.only or MEASUREMENTS}
+    names = options.only or list(MEASUREMENTS)
+    figures = {}
+    for number, name in enumerate(names, start=1):
+        progress.begin(f"[{number}/{len(names)}] {name}:")
+        figures[name] = MEASUREMENTS[name](plan)
     report = Report(facts(options.directory, _server(options.directory)), figures)
     progress.end()
     _write(report, options)
@@ -69,11 +66,12 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="short and rough, about a minute")
+    parser.add_argument("--quick", action="store_true", help="short and rough, two minutes")
     parser.add_argument("--only", action="append", choices=MEASUREMENTS, help="may be repeated")
     parser.add_argument("--directory", default=tempfile.gettempdir(), help="for all files")
     parser.add_argument("--json", help="write the results there")
-    parser.add_argument("--markdown", help="write the table there as well")
+    parser.add_argument("--markdown", help="write the tables there as well")
+    parser.add_argument("--plots", help="draw charts (SVG) in this directory")
     return parser.parse_args(arguments)
 
 
@@ -90,6 +88,8 @@ def _write(report: Report, options: argparse.Namespace) -> None:
         Path(options.markdown).write_text(table)
     if options.json:
         Path(options.json).write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
+    if options.plots:
+        draw(report, Path(options.plots))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import time
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
@@ -28,15 +28,19 @@ INSERT_RECEIPT: Final = """
     INSERT INTO receipts (id, operation_id, session_id, fingerprint, channel_id, seq, accepted_at)
     VALUES (?, ?, ?, ?, 1, ?, ?)
 """
+Synchronous = Literal["full", "normal"]
+
 SENT_AT: Final = 1_790_000_000_000
 
 
 class Bare:
     """A database of its own, filled batch by batch."""
 
-    def __init__(self, base: str, content_bytes: int, sessions: int) -> None:
+    def __init__(
+        self, base: str, content_bytes: int, sessions: int, synchronous: Synchronous = "full"
+    ) -> None:
         self.directory = tempfile.mkdtemp(prefix="ab-bare-", dir=base)
-        self._connection = _database(os.path.join(self.directory, "bus.sqlite3"))
+        self._connection = database(os.path.join(self.directory, "bus.sqlite3"), synchronous)
         self._payload = Payload(text(content_bytes))
         self._fingerprint = fingerprint(CHANNEL, self._payload)
         self._sessions = sessions
@@ -58,6 +62,11 @@ class Bare:
             took.append(self._commit(batch))
             total += took[-1]
         return took
+
+    def rate(self, batch: int, seconds: float) -> float:
+        """Messages a second, in transactions of so many."""
+        took = self.run(batch, seconds)
+        return len(took) * batch / sum(took)
 
     def _commit(self, batch: int) -> float:
         self._commits += 1
@@ -100,8 +109,9 @@ class Bare:
         )
 
 
-def _database(path: str) -> Connection:
-    connection = open_writer(path, synchronous="full", application_id=APPLICATION_ID)
+def database(path: str, synchronous: Synchronous = "full") -> Connection:
+    """An empty one of the bus' own schema, opened as the writer does."""
+    connection = open_writer(path, synchronous=synchronous, application_id=APPLICATION_ID)
     with connection.transaction():
         apply_pending(connection)
     return connection

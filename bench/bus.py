@@ -31,8 +31,7 @@ class Place:
     def __init__(self, base: str, settings: Mapping[str, Any]) -> None:
         self.directory = tempfile.mkdtemp(prefix="ab-", dir=base)
         self.config_path = os.path.join(self.directory, "config.json")
-        document = {"data_directory": os.path.join(self.directory, "data"), **settings}
-        Path(self.config_path).write_bytes(msgspec.json.encode(document))
+        self.configure(settings)
         self.environment = {
             **os.environ,
             "AGENTBUS_RUNTIME_DIR": os.path.join(self.directory, "run"),
@@ -40,6 +39,11 @@ class Place:
         }
         self.environment.pop("AGENTBUS_TEST", None)
         self.paths = locate(config.load(self.config_path).settings, self.environment)
+
+    def configure(self, settings: Mapping[str, Any]) -> None:
+        """What the next start goes by, instead of all that was set before."""
+        document = {"data_directory": os.path.join(self.directory, "data"), **settings}
+        Path(self.config_path).write_bytes(msgspec.json.encode(document))
 
     def remove(self) -> None:
         """Deletes everything; the daemon must have ended."""

@@ -17,13 +17,12 @@ import msgspec
 
 from bench.accept import CONTENT_BYTES, SETTINGS, bare_latency
 from bench.bus import Bus
-from bench.figures import Figure, at_most, figure, percentile
+from bench.figures import Figure, at_most, figure, percentile, ratios
 from bench.load import CHANNEL, text
 from bench.runs import ROOT, Plan
 from bench.start import Adapter
 
 MOST_RATIO: Final = 2.0
-MESSAGES: Final = 1_000
 
 
 def end_to_end(plan: Plan) -> list[Figure]:
@@ -42,9 +41,8 @@ def end_to_end(plan: Plan) -> list[Figure]:
         bare.append(statistics.median(relay) + commit)
         bus.append(statistics.median(took))
         slowest.append(percentile(took, 99))
-    ratios = [ours / theirs for ours, theirs in zip(bus, bare, strict=True)]
     return [
-        at_most("end to end, of relay and commit", ratios, "x", MOST_RATIO),
+        at_most("end to end, of relay and commit", ratios(bus, bare), "x", MOST_RATIO),
         figure("end to end, send to recv, median", bus, "ms"),
         figure("end to end, 99th percentile", slowest, "ms"),
         figure("bare relay and one commit, median", bare, "ms"),
@@ -53,7 +51,7 @@ def end_to_end(plan: Plan) -> list[Figure]:
 
 
 def _bus_latencies(plan: Plan) -> list[float]:
-    count = _messages(plan)
+    count = plan.exchanges
     with Bus(plan.base, SETTINGS) as bus:
         sender, receiver = Adapter(bus.place), Adapter(bus.place)
         sender.call("create_channel", name=CHANNEL)
@@ -82,7 +80,7 @@ def _once(sender: Adapter, receiver: Adapter, content: str) -> float:
 
 
 def _relay_latencies(plan: Plan) -> list[float]:
-    count = _messages(plan)
+    count = plan.exchanges
     document: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "content": text(CONTENT_BYTES)}
     line = msgspec.json.encode(document) + b"\n"
     with _relay(plan.base) as (sender, receiver):
@@ -116,10 +114,6 @@ def _start(kind: str, path: str) -> subprocess.Popen[bytes]:
     process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     _stdout(process).readline()
     return process
-
-
-def _messages(plan: Plan) -> int:
-    return MESSAGES if plan.repeats > 2 else MESSAGES // 4
 
 
 def _stdin(process: subprocess.Popen[bytes]) -> IO[bytes]:

@@ -15,11 +15,17 @@ import time
 import msgspec
 
 from bench.bus import Peer, request
+from bench.words import texts
 
 CHANNEL = "load"
 HEARTBEAT_SECONDS = 10.0
 LINGER_SECONDS = 20.0
 CHUNK = 1 << 18
+MOST_PER_SECOND = 9_500
+"""Of one sender: somewhat below the highest rate limit there is."""
+
+VARIED = 4_096
+"""Different texts where they are to be found again."""
 
 
 class Spec(msgspec.Struct, frozen=True):
@@ -35,6 +41,12 @@ class Spec(msgspec.Struct, frozen=True):
     latencies: bool = False
     messages: int = 0
     """Ends sooner when so many were accepted; 0: no such end."""
+
+    channels: int = 1
+    """Messages go to so many channels in turn, all of which the subscriber has."""
+
+    varied: bool = False
+    """Whether contents are of words that are rare and common, instead of all the same."""
 
 
 class Result(msgspec.Struct, frozen=True):
@@ -109,21 +121,41 @@ class Sender(Connection):
         self.sent = 0
         self.accepted = 0
         self.since = 0.0
+        self._began = 0.0
+        self._run = f"{spec.run}-{number}"
+        contents = _contents(spec)
+        self._templates = [
+            self._template(channel_name(place % spec.channels), contents[place % len(contents)])
+            for place in range(max(spec.channels, len(contents)))
+        ]
+
+    def _template(self, channel: str, content: str) -> bytes:
         message = {
             "attachment": self.attachment,
-            "channel": CHANNEL,
-            "message_id": f"{spec.run}-{number}-@",
-            "content": text(spec.content_bytes),
+            "channel": channel,
+            "message_id": f"{self._run}-@",
+            "content": content,
         }
         line = request(0, "send", message).replace(b"%", b"%%") + b"\n"
-        self._template = line.replace(b'"id":0', b'"id":%d').replace(b'-@"', b'-%d"')
+        return line.replace(b'"id":0', b'"id":%d').replace(b'-@"', b'-%d"')
 
     def send(self, count: int) -> None:
         """Puts so many more into flight."""
         first = self.sent
         self.sent += count
-        template = self._template
-        self.socket.sendall(b"".join([template % (n, n) for n in range(first, first + count)]))
+        self._keep_to_the_limit()
+        templates, kinds = self._templates, len(self._templates)
+        self.socket.sendall(
+            b"".join([templates[n % kinds] % (n, n) for n in range(first, first + count)])
+        )
+
+    def _keep_to_the_limit(self) -> None:
+        """A second's worth may go at once. Only a sender that is alone comes to it, and waits."""
+        now = time.perf_counter()
+        self._began = self._began or now
+        early = self.sent / MOST_PER_SECOND - 1 - (now - self._began)
+        if early > 0:
+            time.sleep(early)
 
     def answered(self) -> int:
         """How many answers came."""
@@ -139,16 +171,18 @@ class Subscriber(Connection):
     """Takes everything and reports it."""
 
     def __init__(self, spec: Spec) -> None:
-        super().__init__(spec, "subscriber", [CHANNEL])
-        subscription = self.registered["subscriptions"][0]
-        self.id: int = subscription["subscription"]
-        self.through: int = subscription["position"]
+        super().__init__(spec, "subscriber", [channel_name(n) for n in range(spec.channels)])
+        subscriptions = self.registered["subscriptions"]
+        self.through: dict[int, int] = {
+            each["subscription"]: each["position"] for each in subscriptions
+        }
         self.received = 0
         self._decoder = msgspec.json.Decoder(Note)
 
     def take(self) -> None:
         """Reads what has come and reports its last position."""
         epoch = ""
+        moved: set[int] = set()
         for line in self.read().splitlines():
             note = self._decoder.decode(line)
             if note.error is not None:
@@ -156,22 +190,35 @@ class Subscriber(Connection):
             if note.method == "deliver" and note.params is not None:
                 self._check(note.params)
                 epoch = note.params.epoch
+                moved.add(note.params.subscription)
         if epoch:
             params = {"attachment": self.attachment, "epoch": epoch}
-            report = {**params, "positions": [(self.id, self.through)]}
+            report = {**params, "positions": [(id_, self.through[id_]) for id_ in moved]}
             self.socket.sendall(request("delivered", "delivered", report) + b"\n")
 
     def _check(self, deliver: Deliver) -> None:
         count = len(deliver.messages)
-        if deliver.through - self.through != count or deliver.gaps:
-            raise LoadError(f"{count} messages take {self.through} to {deliver.through}")
-        self.through = deliver.through
+        through = self.through[deliver.subscription]
+        if deliver.through - through != count or deliver.gaps:
+            raise LoadError(f"{count} messages take {through} to {deliver.through}")
+        self.through[deliver.subscription] = deliver.through
         self.received += count
 
 
 def text(size: int) -> str:
     """Plain text, as most content is; no two words alike would be no harder on the bus."""
     return ("The quick brown fox jumps over the lazy dog. " * (size // 45 + 1))[:size]
+
+
+def channel_name(number: int) -> str:
+    """Of the channels that a load goes to."""
+    return CHANNEL if number == 0 else f"{CHANNEL}-{number}"
+
+
+def _contents(spec: Spec) -> list[str]:
+    if spec.varied:
+        return texts(VARIED, spec.content_bytes)
+    return [text(spec.content_bytes)]
 
 
 class Load:

@@ -1,12 +1,15 @@
-"""The results as a Markdown table for people and as JSON for programs."""
+"""The results as Markdown tables for people, as JSON for programs, and as charts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 
 import msgspec
 
-from bench.figures import Figure
+from bench import plot
+from bench.figures import Chart, Figure, Point
 
 HEAD = "| | median | range | target | |\n|---|---|---|---|---|"
 
@@ -20,21 +23,47 @@ class Report(msgspec.Struct, frozen=True):
     @property
     def met(self) -> bool:
         """Whether no target was missed."""
-        return all(row.meets is not False for rows in self.figures.values() for row in rows)
+        return all(row.meets is not False for row in self.rows())
+
+    def rows(self) -> list[Figure]:
+        """Of all measurements."""
+        return [row for rows in self.figures.values() for row in rows]
 
 
 def markdown(report: Report) -> str:
-    """Facts, then one table of all figures."""
-    return f"{_facts(report.machine)}\n\n{_table(report.figures)}\n"
+    """Facts, one table of all figures, then a table for each chart."""
+    rows = report.rows()
+    alone = [row for row in rows if row.point is None or row.meets is not None]
+    parts = [_facts(report.machine), _table(alone), *_varied(rows)]
+    return "\n\n".join(parts) + "\n"
+
+
+def draw(report: Report, directory: Path) -> list[Path]:
+    """Writes every chart, and the overview where there is a target; which files they are."""
+    directory.mkdir(parents=True, exist_ok=True)
+    rows = report.rows()
+    drawn = plot.charts(rows)
+    if any(row.meets is not None for row in rows):
+        drawn["overview"] = plot.overview(rows)
+    written = []
+    for name, text in drawn.items():
+        path = directory / f"{file_name(name)}.svg"
+        path.write_text(text)
+        written.append(path)
+    return written
+
+
+def file_name(chart: str) -> str:
+    """Letters, digits and dashes alone."""
+    return re.sub(r"[^a-z0-9]+", "-", chart.lower()).strip("-")
 
 
 def _facts(machine: Mapping[str, str]) -> str:
     return "\n".join(f"- {name}: {value}" for name, value in machine.items())
 
 
-def _table(figures: Mapping[str, Sequence[Figure]]) -> str:
-    rows = [_row(figure) for part in figures.values() for figure in part]
-    return "\n".join([HEAD, *rows])
+def _table(figures: Iterable[Figure]) -> str:
+    return "\n".join([HEAD, *map(_row, figures)])
 
 
 def _row(figure: Figure) -> str:
@@ -42,6 +71,29 @@ def _row(figure: Figure) -> str:
     middle = f"{number(figure.value)} {figure.unit}"
     extent = f"{number(figure.low)} to {number(figure.high)}"
     return f"| {figure.name} | {middle} | {extent} | {figure.target} | {verdict} |"
+
+
+def _varied(rows: Sequence[Figure]) -> Iterator[str]:
+    """For each chart its medians: a row for each line, a column for each place."""
+    found: dict[Chart, list[tuple[Point, Figure]]] = {}
+    for row in rows:
+        if row.point is not None:
+            found.setdefault(row.point.chart, []).append((row.point, row))
+    for chart, members in found.items():
+        ats = sorted({point.at for point, _ in members})
+        head = f"| {chart.name}, {members[0][1].unit}, by {chart.across} |"
+        yield "\n".join(
+            [
+                head + "".join(f" {at:,g} |" for at in ats),
+                "|---|" + "---|" * len(ats),
+                *(_line(name, dict(line), ats) for name, line in plot.lines(members).items()),
+            ]
+        )
+
+
+def _line(name: str, line: Mapping[float, Figure], ats: Sequence[float]) -> str:
+    cells = (number(line[at].value) if at in line else "" for at in ats)
+    return f"| {name} |" + "".join(f" {cell} |" for cell in cells)
 
 
 def number(value: float) -> str:

@@ -15,32 +15,111 @@ from bench.load import Result, Spec
 ROOT = Path(__file__).resolve().parent.parent
 
 
-class Plan(msgspec.Struct, frozen=True):
-    """How long and how often; `base` is the directory in which all files are made."""
+class Plan(msgspec.Struct, frozen=True, kw_only=True):
+    """How long and how often; `base` is the directory in which all files are made. Times are in
+    seconds, and what is not said otherwise is a number of messages."""
 
     base: str
-    load_seconds: float
-    bare_seconds: float
-    warm_up: float
-    repeats: int
-    starts: int
     say: Callable[[str], None]
+    load_seconds: float = 60.0
+    bare_seconds: float = 10.0
+    warm_up: float = 2.0
+    latency_seconds: float = 10.0
+    repeats: int = 3
+    starts: int = 25
+    """Adapters that are started."""
+
+    burst: int = 10_000
+    sweep_seconds: float = 2.0
+    attachments: tuple[int, ...] = (1, 2, 4, 8, 16, 32, 64)
+    in_flight: tuple[int, ...] = (1, 4, 16, 64)
+    exchanges: int = 1_000
+    """From one adapter to another."""
+
+    handed_on: int = 100_000
+    """Messages times subscribers of one fan-out."""
+
+    widths: tuple[int, ...] = (1, 10, 50, 100)
+    reports: int = 40_000
+    """Of what was handed off."""
+
+    indexed: int = 8_192
     retained: int = 100_000
     """Messages that the bus holds while its processes are killed."""
+
     restarted: int = 500_000
     """Messages that it holds while it is started again."""
 
+    searched: tuple[int, ...] = (10_000, 100_000, 500_000)
+    queries: int = 300
+    filled: int = 500_000
+    filled_bytes: int = 1_024
+    """What fills the budget before a cleanup: so many messages of so many bytes."""
 
-def quick(base: str, say: Callable[[str], None]) -> Plan:
-    """Rough, in about a minute."""
-    return Plan(
-        base, 5.0, 2.0, 1.0, repeats=2, starts=7, say=say, retained=20_000, restarted=50_000
-    )
+    idle_seconds: float = 60.0
+    idle_sessions: int = 20
+    growth_seconds: float = 3.0
+    sessions: tuple[int, ...] = (1, 8, 64, 256)
+    channels: tuple[int, ...] = (1, 8, 64, 256)
+    stored: tuple[int, ...] = (10_000, 100_000, 500_000)
+    sizes: tuple[int, ...] = (256, 1_024, 8_192, 60_000)
+    """Bytes of a message's content."""
+
+    grid_seconds: float = 15.0
+    grid_budgets: tuple[int, ...] = (64, 256)
+    """MiB."""
+
+    grid_free: tuple[int, ...] = (10, 25, 50)
+    """Percent."""
+
+    grid_intervals: tuple[int, ...] = (5, 60)
+    grid_retentions: tuple[int, ...] = (1, 168)
+    """Hours."""
 
 
 def full(base: str, say: Callable[[str], None]) -> Plan:
-    """What the figures in README.md were measured with; about six minutes."""
-    return Plan(base, 30.0, 10.0, 2.0, repeats=3, starts=25, say=say)
+    """What the figures in README.md are measured with; an hour and a half."""
+    return Plan(base=base, say=say)
+
+
+def quick(base: str, say: Callable[[str], None]) -> Plan:
+    """Rough, everything in less than two minutes."""
+    return Plan(
+        base=base,
+        say=say,
+        load_seconds=1.5,
+        bare_seconds=0.3,
+        warm_up=0.2,
+        latency_seconds=0.5,
+        repeats=2,
+        starts=5,
+        burst=5_000,
+        sweep_seconds=0.3,
+        attachments=(1, 8, 64),
+        in_flight=(1, 32),
+        exchanges=150,
+        handed_on=10_000,
+        widths=(1, 10, 50),
+        reports=4_000,
+        indexed=2_048,
+        retained=4_000,
+        restarted=10_000,
+        searched=(2_000, 8_000),
+        queries=40,
+        filled=2_500,
+        filled_bytes=32_768,
+        idle_seconds=3.0,
+        growth_seconds=0.4,
+        sessions=(1, 32),
+        channels=(1, 32),
+        stored=(2_000, 10_000),
+        sizes=(256, 1_024, 8_192),
+        grid_seconds=1.0,
+        grid_budgets=(64,),
+        grid_free=(10, 50),
+        grid_intervals=(5,),
+        grid_retentions=(1, 168),
+    )
 
 
 def run_load(spec: Spec, plan: Plan, name: str) -> Result:

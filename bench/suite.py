@@ -1,0 +1,24 @@
+"""All measurements, by the name that `--only` takes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from bench import accept, endtoend, fanout, index, recover, start
+from bench.figures import Figure
+from bench.runs import Plan
+
+MEASUREMENTS: Final[dict[str, Callable[[Plan], list[Figure]]]] = {
+    "throughput": accept.throughput,
+    "burst": accept.burst,
+    "latency": accept.latency,
+    "sweep": accept.sweep,
+    "end-to-end": endtoend.end_to_end,
+    "fan-out": fanout.fan_out,
+    "adapter": start.warm,
+    "cold": start.cold,
+    "index": index.index,
+    "recover": recover.recover,
+    "restart": recover.restart,
+}
