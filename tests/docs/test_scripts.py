@@ -72,7 +72,19 @@ def test_every_suite_has_a_tox_environment_and_every_folder_is_in_a_suite():
     assert {suite for suite in checks.SUITES if suite != "unit"} < listed
     assert {"lint", "layers", "types", "py311-unit"} <= listed
     tops = {path.relative_to(ROOT / "tests").parts[0] for path in ROOT.glob("tests/**/test_*.py")}
-    assert tops - {"harness"} <= set(checks.SUITES)
+    assert tops - {"harness", "packaging"} <= set(checks.SUITES)
+
+
+def test_every_dependency_is_bounded_on_both_sides():
+    groups = MANIFEST["dependency-groups"].values()
+    requirements = [
+        *MANIFEST["build-system"]["requires"],
+        *MANIFEST["project"]["dependencies"],
+        *MANIFEST["project"]["optional-dependencies"]["server"],
+        *(each for group in groups for each in group if isinstance(each, str)),
+    ]
+    unbound = [each for each in requirements if not (">=" in each and ",<" in each)]
+    assert unbound == []
 
 
 def test_the_checks_and_tox_look_at_the_same_sources():
