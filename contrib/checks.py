@@ -14,6 +14,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 SUITES = ("unit", "fuzz", "stateful", "simulation", "integration", "system", "crash", "docs")
+SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadfile")
+"""All suites use one process for each core; a file stays in one, since its tests may share a bus."""
 SOURCES = ("agentbus", "tests", "bench", "contrib", "docs")
 STATIC: dict[str, tuple[tuple[str, ...], ...]] = {
     "lint": (("ruff", "check", *SOURCES), ("ruff", "format", "--check", *SOURCES)),
@@ -27,7 +29,7 @@ def main(arguments: list[str]) -> int:
     failed = [name for name, commands in STATIC.items() if not _passes(name, commands)]
     folders = [path for path in (f"tests/{suite}" for suite in SUITES) if (ROOT / path).is_dir()]
     _say(f"tests   {' '.join(arguments or folders)}")
-    code = _call("pytest", *(arguments or folders))
+    code = _call("pytest", *(arguments or (*SIDE_BY_SIDE, *folders)))
     if failed:
         sys.stderr.write(f"\nFAILED besides the tests: {', '.join(failed)} (see above)\n")
     return code or int(bool(failed))
