@@ -15,7 +15,7 @@ ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 SUITES = ("unit", "fuzz", "stateful", "simulation", "integration", "system", "crash", "docs")
 SIDE_BY_SIDE = ("-n", "auto", "--dist", "loadfile")
-"""All suites use one process for each core; a file stays in one, since its tests may share a bus."""
+"""One process for each core; a file stays in one of them, since its tests may share a bus."""
 SOURCES = ("agentbus", "tests", "bench", "contrib", "docs")
 STATIC: dict[str, tuple[tuple[str, ...], ...]] = {
     "lint": (("ruff", "check", *SOURCES), ("ruff", "format", "--check", *SOURCES)),
