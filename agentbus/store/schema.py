@@ -10,7 +10,7 @@ from agentbus.sqlite import Connection
 APPLICATION_ID: Final = 0x61627573
 """`abus`, in the file's header."""
 
-SCHEMA: Final = 2
+SCHEMA: Final = 3
 """`PRAGMA user_version` of a file that this program reads and writes: its number of migrations."""
 
 

@@ -7,7 +7,8 @@
     measure    at every cleanup, and whenever usage has changed by a part of the budget, Redis is
                asked for its size, to go on with a better ratio
     capacity   when a batch does not fit: at once until it does, and between the batches until the
-               free target is reached, oldest first across all ordinary channels
+               free target is reached, oldest first across all ordinary channels; a successor of
+               this process goes on with it once Redis has told its size
 
 A chunk is a transaction of its own, so that a send never waits for more than one of them. Whatever
 goes from the database goes from the projection: each chunk's boundaries follow its commit.
@@ -83,6 +84,7 @@ class Retention:
         self._accounting: Accounting | None = None
         self._floor = 0  # no ordinary row has this id or a lower one
         self._cleaning = False
+        self._noted = self._unfinished = store.evictions.is_cleaning()
         self._sweep: list[Callable[[Instant], Chunk]] = []
         self._round = 0
         self._lives: dict[int, tuple[int, int]] = {}  # by round: live bytes, growth until then
@@ -109,6 +111,8 @@ class Retention:
             live = asked[0] + max(0, self._growth_at(measured.commit_id) - asked[1])
             size, with_index = measured.dataset_bytes, measured.with_index
             self._capacity.measured(size, live, with_index=with_index)
+            self._cleaning = self._cleaning or self._unfinished
+            self._unfinished = False
 
     def _growth_at(self, commit_id: CommitId) -> int:
         """By how much commits had grown the projection up to this one, as far as it is known."""
@@ -196,11 +200,9 @@ class Retention:
             self._known = None
 
     def _next_chunk(self, now: Instant) -> list[Effect]:
-        if self._cleaning and self._capacity.above_target(self._stored()):
-            effects, self._cleaning = self._evict(None, now)
-            return effects
-        self._cleaning = False
-        if self._is_to_measure():
+        if self._cleaning:
+            return self._clean(now)
+        if self._is_to_measure() or (self._unfinished and not self._lives):
             return self._measure(now)[0]
         if self._accounting is not None and not self._accounting.done:
             with self._store.transaction():
@@ -212,6 +214,18 @@ class Retention:
             del self._sweep[0]
         if not self._sweep:
             self._next_sweep = now.monotonic + self._interval
+        return effects
+
+    def _clean(self, now: Instant) -> list[Effect]:
+        """A chunk that makes room, or the end of that."""
+        effects, more = NOTHING
+        if self._capacity.above_target(self._stored()):
+            effects, more = self._evict(None, now)
+        if not more and self._noted:
+            with self._store.transaction():
+                self._store.evictions.cleaning(False)
+            self._noted = False
+        self._cleaning = more
         return effects
 
     def _by_age(self, now: Instant) -> Chunk:
@@ -228,6 +242,9 @@ class Retention:
             own = ((row.channel_id, row.session_id, row.seq) for row in victims)
             self._store.gaps.evicted(own, self._ages.patient(now))
             boundaries = self._store.evictions.delete(self._floor, victims)
+            if sent_before is None and not self._noted:
+                self._store.evictions.cleaning(True)
+        self._noted = self._noted or sent_before is None
         self._floor = victims[-1].id
         if self._accounting is not None:
             for victim in victims:

@@ -8,6 +8,7 @@ import re
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,19 @@ MANY = 1400
 """More than two chunks of a cleanup, and more than five steps of a rebuild."""
 
 FEW = 300
+
+FULL = {
+    "redis_budget_mib": 512,
+    "sqlite_budget_mib": 64,
+    "max_message_kib": 1024,
+    "cleanup_free_percent": 50,
+    "cleanup_interval_seconds": 3600,
+    "send_messages_per_second": 10000,
+    "send_kib_per_second": 65536,
+}
+"""Of 64 MiB half is freed, in some dozens of chunks."""
+
+LARGE = 500_000
 
 RETENTION_HOURS = 24
 INTERVAL = 60.0
@@ -134,6 +148,34 @@ def test_a_cleanup_interrupted_between_chunks_goes_on_and_the_gap_is_exact(
     (gap,) = [gap for note in notes for gap in note.get("gaps", [])]
     assert (gap["after_seq"], gap["lost"]) == (start, MANY)
     assert gap["resumed_at_seq"] == MANY + 1
+
+
+def test_what_makes_room_goes_on_after_the_writers_death_without_waiting_for_the_next_cleanup(
+    record_property,
+) -> None:
+    """Nothing is sent any more that would need room."""
+    with Daemon(**FULL) as bus:
+        points = Points(os.path.join(bus.directory, "points"))
+        bus.environment.update(points.environment())
+        bus.start()
+        points.arm(Point.CHUNK_DELETED, times=2)
+        with bus.peer() as peer:
+            fill_until(points, peer.attach("sender"))
+        fired = points.fired(Point.CHUNK_DELETED)
+        target = 100 - FULL["cleanup_free_percent"]
+        bus.wait_until(lambda status: (status["budgets"]["sqlite"]["percent"] or 100) <= target)
+        record_property("seconds", round(time.monotonic() - fired.at, 2))
+        insist(bus, "last")
+        bus.wait_until(audit.rests)
+
+
+def fill_until(points: Points, sender: Attached) -> None:
+    """Sends until a cleanup has been cut off."""
+    number = 0
+    while not points.has_fired(Point.CHUNK_DELETED):
+        number += 1
+        with suppress(RefusedError):
+            sender.send("general", f"m{number}", "x" * LARGE)
 
 
 def deliveries(peer: Peer) -> list[dict[str, Any]]:

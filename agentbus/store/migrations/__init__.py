@@ -13,9 +13,9 @@ from sqlite_utils import Database
 from sqlite_utils.migrations import Migrations
 
 from agentbus.sqlite import Connection
-from agentbus.store.migrations import m0001_message_path, m0002_live_bytes
+from agentbus.store.migrations import m0001_message_path, m0002_live_bytes, m0003_cleaning
 
-STEPS: Final[tuple[ModuleType, ...]] = (m0001_message_path, m0002_live_bytes)
+STEPS: Final[tuple[ModuleType, ...]] = (m0001_message_path, m0002_live_bytes, m0003_cleaning)
 
 
 def build() -> Migrations:

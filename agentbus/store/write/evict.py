@@ -94,6 +94,13 @@ CORRECT: Final = """
 """What was counted wrong."""
 
 
+SELECT_CLEANING: Final = "SELECT cleaning FROM meta WHERE id = 1"
+"""Whether a cleanup was begun and not ended."""
+
+CLEANING: Final = "UPDATE meta SET cleaning = ? WHERE id = 1"
+"""Notes that one is begun, or ended."""
+
+
 class Victim(msgspec.Struct, frozen=True, array_like=True):
     """An ordinary row that may go; `live` and `logical` are its bytes."""
 
@@ -143,6 +150,14 @@ class Evictions:
         """Logical bytes, and those of live envelopes."""
         logical, live = self._execute(SELECT_STORED).fetchone()
         return logical, live
+
+    def is_cleaning(self) -> bool:
+        """Whether what is deleted to make room is not all deleted yet."""
+        return bool(self._execute(SELECT_CLEANING).fetchone()[0])
+
+    def cleaning(self, under_way: bool) -> None:
+        """Notes it, for whoever goes on with it."""
+        self._execute(CLEANING, (under_way,))
 
     def oldest(self, after: int, limit: int) -> list[Victim]:
         """The oldest ordinary rows with a higher id than `after`."""

@@ -81,6 +81,7 @@ def as_schema_1_left_it(world: World) -> None:
     with world.store.transaction():
         for statement in (
             "ALTER TABLE meta DROP COLUMN live_bytes",
+            "ALTER TABLE meta DROP COLUMN cleaning",
             "DELETE FROM _sqlite_migrations WHERE name > 'm0002'",
             "PRAGMA user_version = 1",
         ):

@@ -228,6 +228,75 @@ def test_a_full_budget_makes_room_before_it_admits_and_then_frees_a_quarter(worl
     assert counted(world) == actual(world)
 
 
+def fill(world: World, attachment: str) -> int:
+    """Until a cleanup has begun that is far from its end; how many there are then."""
+    while not world.core._retention._cleaning:
+        batch = [world.append(attachment, f"{world.ref()}", "x" * 60_000) for _ in range(10)]
+        world.tell(GATEWAY_WRITER, *batch)
+        world.handle(TurnEnded())
+    world.sent.clear()
+    return counted(world)["messages"]
+
+
+def replace_writer(world: World) -> None:
+    """It dies; its successor hears, after its greetings, that the projection takes messages."""
+    world.restart(ready=False)
+    world.tell(WRITER_PROJECTOR, Readiness(True, ""))
+    world.handle(TurnEnded())
+
+
+def measure(world: World, ratio: float = 1.5, *, with_index: bool = False) -> bool:
+    """Redis tells its size, if it was asked."""
+    asked = world.take(Evicted)
+    if asked:
+        size = int(counted(world)["live"] * ratio)
+        answer = Measured(asked[-1].round, world.core._durable, size, with_index)
+        world.tell(WRITER_PROJECTOR, answer)
+    return bool(asked)
+
+
+@pytest.mark.parametrize("chunks", [0, 1, 3])
+def test_what_makes_room_is_carried_on_at_once_whoever_died_over_it(world, chunks):
+    sam = world.register().attachment
+    fill(world, sam)
+    clean(world, chunks)
+    assert world.core._retention._cleaning
+    replace_writer(world)
+    while measure(world):
+        clean(world)
+    stored = retention.Stored(counted(world)["logical"], counted(world)["live"])
+    assert not world.core._retention._capacity.above_target(stored)
+    assert counted(world) == actual(world)
+    assert counted(world)["messages"] > 100
+
+
+def test_that_waits_until_redis_has_told_its_size(world):
+    sam = world.register().attachment
+    held = fill(world, sam)
+    replace_writer(world)
+    clean(world)
+    assert counted(world)["messages"] == held
+    measure(world, ratio=1.0, with_index=True)
+    clean(world)
+    assert counted(world)["messages"] == held
+
+
+def test_a_writer_that_starts_on_a_bus_that_is_nearly_full_deletes_nothing(world):
+    sam = world.register().attachment
+    fill(world, sam)
+    clean(world)
+    while world.core._retention._capacity.room(world.core._retention._stored()) > 3_000_000:
+        send(world, sam, 10, size=60_000)
+    held = counted(world)["messages"]
+    measure(world)
+    assert world.core._retention._capacity.above_target(world.core._retention._stored())
+    replace_writer(world)
+    clean(world)
+    while measure(world):
+        clean(world)
+    assert counted(world)["messages"] == held
+
+
 def test_oldest_first_across_all_channels_and_the_evicted_are_counted(world):
     sam = world.register(channels=["a", "b"]).attachment
     for _ in range(6):
