@@ -32,6 +32,13 @@ export const Agentbus = async ({ client }) => {
         output.args.agentbus_caller = await caller(input.sessionID);
       } catch {}
     },
+    // The model is shown its calls again, without what it has not said itself.
+    "experimental.chat.messages.transform": async (_, output) => {
+      for (const { parts } of output.messages ?? [])
+        for (const part of parts ?? [])
+          if (part.type === "tool" && part.tool?.startsWith("agentbus_"))
+            delete part.state?.input?.agentbus_caller;
+    },
     "shell.env": async (input, output) => {
       if (!input.sessionID) return;
       try {

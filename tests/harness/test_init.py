@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from agentbus.adapter.identity import CALLER
 from tests.harness.programs import Program
 from tests.harness.talk import contents, exchange
 from tests.support.daemon import Daemon
@@ -45,6 +46,7 @@ def test_a_connected_program_talks_and_its_conversation_goes_on(
         exchange(harness, turn, other, "second").say("done")
         assert harness.ends() == 0
         assert harness.session == session
+    assert CALLER not in repr(program.model.log), "the model is shown what it has not said"
 
 
 def test_a_program_that_was_disconnected_knows_nothing_of_the_bus(
