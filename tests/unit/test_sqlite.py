@@ -252,3 +252,13 @@ def test_checkpoints_move_the_wal_as_far_as_readers_let_them(
 def test_sizes_of_files_that_are_not_there_are_zero(writer: Connection, path: Path) -> None:
     path.with_name(path.name + "-wal").unlink()
     assert writer.wal_bytes() == 0
+
+
+def test_text_search_is_there_where_a_table_of_it_can_be_made():
+    with closing(sqlite3.connect(":memory:")) as database:
+        try:
+            database.execute("CREATE VIRTUAL TABLE t USING fts5(x)")
+        except sqlite3.OperationalError:
+            assert not sqlite.has_fts5()
+        else:
+            assert sqlite.has_fts5()

@@ -11,6 +11,7 @@ import shutil
 import stat
 import sys
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
@@ -63,13 +64,20 @@ def gather(path: str | None, environ: Environment = os.environ) -> Facts:
         settings=_settings(configuration, error, path, environ),
         directories=[_directory(role, place) for role, place in places.items()],
         files=list(_files(paths)) if configuration else [],
-        disks=list(_disks(places.values())),
+        disks=list(_disks([places[role] for role in ("data", "runtime") if role in places])),
         server=_server(configuration),
         database=_database(paths.database) if configuration else None,
         bus=asking.ask(configuration, paths),
         harnesses=[_harness(each, known.path, paths, environ) for each in states(machine, program)],
-        project=find_project(os.getcwd()).problem,
+        project=_project(),
     )
+
+
+def _project() -> AgentbusError | None:
+    """What is wrong with the repository around; a directory that is gone is in none."""
+    with suppress(FileNotFoundError):
+        return find_project(os.getcwd()).problem
+    return None
 
 
 def _load(path: str | None) -> tuple[Configuration | None, AgentbusError | None]:
@@ -182,7 +190,7 @@ def _disks(directories: Iterable[str]) -> Iterator[Disk]:
     psutil: Any = importlib.import_module("psutil")
     kinds = {each.mountpoint: each.fstype for each in psutil.disk_partitions(all=True)}
     seen: set[int] = set()
-    for directory in reversed(list(directories)):
+    for directory in directories:
         existing = directory
         while not os.path.isdir(existing):
             existing = os.path.dirname(existing)

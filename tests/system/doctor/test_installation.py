@@ -88,6 +88,24 @@ def test_an_inspection_hook_that_is_gone(place: Place, home: Path):
     assert "s3cret" not in told.text
 
 
+def test_a_directory_that_was_removed_under_the_shell(place: Place, home: Path):
+    doctor = Doctor(place(), home)
+    doctor.connect()
+    gone = home / "gone"
+    gone.mkdir()
+    command = f"rmdir {gone}; exec {sys.executable} -P -m agentbus doctor"
+    done = subprocess.run(
+        ["/bin/sh", "-c", command],
+        env=doctor.environment | {"PATH": "/usr/bin:/bin"},
+        cwd=gone,
+        capture_output=True,
+        text=True,
+        timeout=BOUND,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_few_open_files(place: Place, home: Path):
     doctor = Doctor(place(), home)
     doctor.connect()

@@ -11,7 +11,7 @@ import pytest
 from agentbus.config import Settings
 from agentbus.errors import UnsafePermissions
 from agentbus.runtime import paths as module
-from agentbus.runtime.paths import SOCKET_PATH_LIMIT, locate, prepare
+from agentbus.runtime.paths import SOCKET_PATH_LIMIT, check_usable, locate, prepare
 
 
 @pytest.fixture
@@ -166,3 +166,33 @@ def test_a_place_that_cannot_be_made_is_an_error_of_ours(base):
 def test_paths_are_plain_values():
     paths = locate(Settings(data_directory="/d"), {"AGENTBUS_RUNTIME_DIR": "/r"})
     assert all(isinstance(value, str) for value in msgspec.structs.astuple(paths))
+
+
+def test_what_can_be_made_is_usable_and_looking_makes_nothing(base, paths):
+    check_usable(paths.log_directory)
+    assert list(base.iterdir()) == []
+    prepare(paths)
+    check_usable(paths.log_directory)
+
+
+@pytest.mark.parametrize("how", ["file", "link", "open"])
+def test_what_prepare_refuses_is_not_usable(base, paths, how):
+    data = base / "data"
+    if how == "file":
+        data.touch()
+    elif how == "link":
+        data.symlink_to(base)
+    else:
+        data.mkdir()
+        data.chmod(0o755)
+    with pytest.raises(UnsafePermissions) as looked:
+        check_usable(str(data))
+    with pytest.raises(UnsafePermissions) as made:
+        prepare(paths)
+    assert str(looked.value) == str(made.value)
+
+
+def test_a_path_through_a_file_is_not_usable_and_told_as_when_it_is_made(base, paths):
+    (base / "data").touch()
+    with pytest.raises(UnsafePermissions, match="no directory"):
+        check_usable(paths.log_directory)

@@ -219,3 +219,10 @@ def test_the_installed_package_brings_one_that_fits():
     server = ask(bundled)
     assert isinstance(server, Server)
     assert server.fits()
+
+
+def test_a_program_that_says_nothing_has_as_long_as_it_is_given(path):
+    (path / "redis-server").write_text("#!/bin/sh\nexec /bin/sleep 60\n")
+    (path / "redis-server").chmod(0o700)
+    with pytest.raises(RedisIncompatible, match="does not answer --version"):
+        discover(Settings(), patience=0.05)

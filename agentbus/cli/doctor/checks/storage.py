@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Iterator
 from typing import Final
 
+from agentbus.cli.dashboard.figures import size
 from agentbus.cli.doctor.facts import Database, Disk, Facts, File
 from agentbus.cli.doctor.findings import Finding, Findings, of_error, ok, problem, warning
 
@@ -140,4 +141,4 @@ def _header(found: Database) -> Iterator[Finding]:
             "agentbus stop",
         )
     else:
-        yield ok(f"{found.path}, {found.size // MIB:,} MiB")
+        yield ok(f"{found.path}, {size(found.size)}")
