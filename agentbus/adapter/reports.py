@@ -87,8 +87,7 @@ class Reports:
         return None
 
     def link_lost(self) -> None:
-        """No answers will come: what was reported is due again."""
-        for report in self._reporting.values():
-            report.inbox.unreport(report.positions)
+        """No answers will come: what was reported is due again with the next claim, whatever its
+        epoch."""
         self._reporting.clear()
         self._renewing.clear()

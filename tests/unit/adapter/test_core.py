@@ -847,17 +847,19 @@ def test_a_new_epoch_repeats_the_reports_that_were_not_confirmed(world):
     assert contents(world.now_result("recv")) == ["2"]
 
 
-def test_reports_survive_a_lost_connection(world):
+@pytest.mark.parametrize("epoch", ["1.0", "2.0"])
+def test_reports_survive_a_lost_connection(world, epoch):
     world.answers["delivered"] = None
     world.deliver("1", "2", "3")
     world.now_result("recv", max_messages=2)
     world.answers["delivered"] = {}
-    world.epoch = "2.0"
+    world.epoch = epoch
     world.lose()
     world.pass_time(1)
+    assert len(world.asked("delivered")) == 2
     assert world.asked("delivered")[-1] == {
-        "attachment": "1.1" if len(world.attachments) == 0 else world.attachments[0],
-        "epoch": "2.0",
+        "attachment": world.attachments[0],
+        "epoch": epoch,
         "positions": [[1, 2]],
     }
     world.deliver("1", "2", "3")

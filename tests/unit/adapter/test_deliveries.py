@@ -244,7 +244,6 @@ class Deliveries(RuleBasedStateMachine):
         for _, positions in self.reports:
             if not lost:
                 self.commit(positions)
-            self.inbox.unreport(positions)
         self.reports.clear()
         self.epoch += 1
         self.attach()
