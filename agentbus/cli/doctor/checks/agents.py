@@ -29,7 +29,8 @@ def harnesses(facts: Facts) -> Findings:
         )
     elif not any(each.connected or each.error for each in found):
         names = ", ".join(each.title for each in found)
-        yield problem(f"no harness knows the bus: {names} start no `agentbus mcp`", CONNECT)
+        verb = "start" if len(found) > 1 else "starts"
+        yield problem(f"no harness knows the bus: {names} {verb} no `agentbus mcp`", CONNECT)
     else:
         for each in found:
             yield from _harness(each, facts)
