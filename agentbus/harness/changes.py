@@ -106,8 +106,12 @@ class JsonHooks(msgspec.Struct, frozen=True):
 
     def is_there(self, text: str | None) -> bool:
         """By what the hooks do."""
+        return bool(self.places(text))
+
+    def places(self, text: str | None) -> list[tuple[int, int]]:
+        """Of ours: the group's index, and the hook's in it."""
         groups = [] if text is None else _list(json_edit.get(text, self._path))
-        return any(map(_hooks, groups))
+        return [(number, hook) for number, group in enumerate(groups) for hook in _hooks(group)]
 
 
 class TomlServer(msgspec.Struct, frozen=True):

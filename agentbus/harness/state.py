@@ -9,11 +9,15 @@ import msgspec
 
 from agentbus.errors import ConfigInvalid
 from agentbus.harness import files
-from agentbus.harness.changes import Change, JsonServer, TomlServer
+from agentbus.harness.changes import Change, JsonHooks, JsonServer, TomlServer
 from agentbus.harness.json_edit import NotEditable
 from agentbus.harness.jsonc import NotJson
 from agentbus.harness.programs import HARNESSES, Harness, Machine, Start, Target
 from agentbus.harness.toml_edit import NotToml
+from agentbus.harness.trust import is_trusted
+
+TRUSTING = "codex"
+"""The harness that asks its user before it runs a hook."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -30,13 +34,15 @@ class Entry(msgspec.Struct, frozen=True):
 
 
 class State(msgspec.Struct, frozen=True):
-    """Of one harness; `file` is where its server belongs, `lacking` are files without our hooks."""
+    """Of one harness; `file` is where its server belongs, `lacking` are files without our
+    hooks, `passed_over` such with hooks that nobody has trusted, which the harness does not run."""
 
     name: str
     title: str
     file: str
     entry: Entry | None = None
     lacking: list[str] = []
+    passed_over: list[str] = []
     error: ConfigInvalid | None = None
 
 
@@ -50,19 +56,34 @@ def look(harness: Harness, machine: Machine, start: Start) -> State:
     targets = harness.targets(machine, start)
     state = State(harness.name, harness.title, targets[0].path)
     try:
+        texts = [_text(target) for target in targets]
         entry = None
         lacking: list[str] = []
-        for target in targets:
-            content = files.decode(target.path, files.read(target.path))
-            text = None if content is None or not content.text.strip() else content.text
+        for target, text in zip(targets, texts, strict=True):
             for change in target.changes:
                 if isinstance(change, JsonServer | TomlServer):
                     entry = _entry(change, text, target)
                 elif not _is_there(change, text, target) and target.path not in lacking:
                     lacking.append(target.path)
+        passed_over = _passed_over(targets, texts) if harness.name == TRUSTING else []
     except ConfigInvalid as error:
         return msgspec.structs.replace(state, error=error)
-    return msgspec.structs.replace(state, entry=entry, lacking=lacking)
+    return msgspec.structs.replace(state, entry=entry, lacking=lacking, passed_over=passed_over)
+
+
+def _text(target: Target) -> str | None:
+    content = files.decode(target.path, files.read(target.path))
+    return None if content is None or not content.text.strip() else content.text
+
+
+def _passed_over(targets: list[Target], texts: list[str | None]) -> list[str]:
+    """By the settings, which are in the first file."""
+    return [
+        target.path
+        for target, text in zip(targets, texts, strict=True)
+        for change in target.changes
+        if isinstance(change, JsonHooks) and not is_trusted(texts[0], target.path, text, change)
+    ]
 
 
 def _entry(change: JsonServer | TomlServer, text: str | None, target: Target) -> Entry | None:

@@ -158,6 +158,7 @@ class Harness(msgspec.Struct, frozen=True):
     same: bool = True
     elsewhere: list[str] = []
     lacking: list[str] = []
+    passed_over: list[str] = []
     error: AgentbusError | None = None
 
 

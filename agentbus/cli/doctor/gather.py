@@ -249,7 +249,14 @@ def _size(path: str) -> int:
 
 
 def _harness(state: State, path: str, paths: Paths, environ: Environment) -> Harness:
-    known = Harness(state.name, state.title, state.file, lacking=state.lacking, error=state.error)
+    known = Harness(
+        state.name,
+        state.title,
+        state.file,
+        lacking=state.lacking,
+        passed_over=state.passed_over,
+        error=state.error,
+    )
     entry = state.entry
     if entry is None or not entry.words:
         return known

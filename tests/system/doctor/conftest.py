@@ -92,13 +92,16 @@ class Doctor:
         )
 
     def connect(self) -> None:
-        """What `init --global` does."""
+        """What `init --global` does, and then the user of Codex."""
         machine = connect.this_machine(self.environment)
         program = connect.this_program(None, self.environment)
         with locked(connect.record_directory(machine)) as record:
             for each in connect.choose(machine, None):
                 targets = each.targets(machine, program)
                 assert connect.connect(each.name, targets, record, dry=False).error is None
+        trusted = f'[hooks.state."{self.home}/.codex/hooks.json:stop:0:0"]\ntrusted_hash = "x"\n'
+        with (self.home / ".codex/config.toml").open("a") as settings:
+            settings.write(f"\n{trusted}")
 
     def __call__(self, *arguments: str, **more: str) -> Told:
         return Told(self.run("doctor", "--json", *arguments, **more))

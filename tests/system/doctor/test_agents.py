@@ -77,7 +77,8 @@ def test_another_installation(doctor, home):
 
 def test_a_server_that_is_switched_off(doctor, home):
     path = home / ".codex/config.toml"
-    path.write_text(path.read_text() + "enabled = false\n")
+    text = path.read_text()
+    path.write_text(text.replace("[hooks.", "enabled = false\n[hooks."))
     assert "switched off" in doctor().problem("harnesses")
 
 
@@ -94,6 +95,14 @@ def test_hooks_that_are_missing(doctor, home):
     told = doctor().warning("hooks")
     assert str(home / ".codex/hooks.json") in told
     assert AGAIN in told
+
+
+def test_hooks_that_the_user_has_not_trusted(doctor, home):
+    path = home / ".codex/config.toml"
+    path.write_text(path.read_text().replace('trusted_hash = "x"', ""))
+    told = doctor().warning("hooks")
+    assert str(home / ".codex/hooks.json") in told
+    assert "/hooks" in told
 
 
 def test_a_file_that_cannot_be_read_as_what_it_is(doctor, home):

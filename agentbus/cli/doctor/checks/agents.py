@@ -86,6 +86,12 @@ def hooks(facts: Facts) -> Findings:
                 "messages wait, or its conversation is not recognised",
                 f"{CONNECT} --harness {each.name}",
             )
+        elif each.passed_over:
+            yield warning(
+                f"{each.title} passes over the hook in {', '.join(each.passed_over)}, since you "
+                "have not trusted it: an agent stops although messages wait",
+                "start codex and trust the hook when it asks, or type /hooks there",
+            )
         else:
             yield ok(f"{each.title} has its hooks")
 
