@@ -55,7 +55,7 @@ commands and options from its next start on; `agentbus --show-completion` prints
 | exit code | means |
 |---|---|
 | 0 | done; for `status`: ready |
-| 1 | an error; one line on stderr says its [code](errors.md) and what to do |
+| 1 | an error; one line on stderr says its [code](errors.md) and what to do; `doctor`: a problem |
 | 2 | the command line was wrong |
 | 3 | `status`: nothing runs |
 | 4 | `status`: it runs, but does not take messages at the moment |

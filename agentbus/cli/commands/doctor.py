@@ -6,9 +6,8 @@ import typer
 
 from agentbus import __version__
 from agentbus.cli.doctor.checks import examine
-from agentbus.cli.doctor.findings import Result
 from agentbus.cli.doctor.gather import gather
-from agentbus.cli.doctor.report import document, report, worst
+from agentbus.cli.doctor.report import document, is_well, report
 from agentbus.cli.options import AsJson, ConfigPath
 from agentbus.cli.output import print_json, show
 from agentbus.runtime import exits
@@ -25,4 +24,4 @@ def doctor(config: ConfigPath = None, as_json: AsJson = False) -> None:
         print_json(document(__version__, examined))
     else:
         show(report(examined), crop=False)
-    raise typer.Exit(exits.FAILED if worst(examined) is Result.PROBLEM else exits.OK)
+    raise typer.Exit(exits.OK if is_well(examined) else exits.FAILED)

@@ -24,6 +24,11 @@ def worst(examined: Sequence[Examined]) -> Result:
     return next((result for result in ORDER if result in results), Result.OK)
 
 
+def is_well(examined: Sequence[Examined]) -> bool:
+    """Whether there is no problem; warnings do not count."""
+    return worst(examined) is not Result.PROBLEM
+
+
 def document(version: str, examined: Sequence[Examined]) -> dict[str, Any]:
     """What `doctor --json` prints."""
     return {

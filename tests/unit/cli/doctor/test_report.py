@@ -7,7 +7,7 @@ from rich.console import Console
 
 from agentbus.cli.doctor.checks import Examined
 from agentbus.cli.doctor.findings import Result, of_error, ok, problem, warning
-from agentbus.cli.doctor.report import document, report, worst
+from agentbus.cli.doctor.report import document, is_well, report, worst
 from agentbus.errors import RedisMissing, StorageFailed, VersionMismatch
 
 LONG = "chmod 700 /" + "very/" * 30 + "long"
@@ -50,6 +50,7 @@ def test_nothing_of_what_was_found_moves_a_cursor_or_forges_a_line():
 )
 def test_the_last_line_sums_up(examined, result, line):
     assert worst(examined) is result
+    assert is_well(examined) is (result is not Result.PROBLEM)
     assert shown(examined).splitlines()[-1] == line
     assert document("1", examined)["result"] == result.value
 
