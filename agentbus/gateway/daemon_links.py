@@ -125,7 +125,6 @@ class DaemonLinks:
                 self._parts.condition.given_up = frozenset(message.given_up)
             case WriterHindered():
                 self._hindered(message)
-                self._hindered(message)
             case Stop():
                 self._stopping.begin()
             case RedisUp() | RedisDown():
@@ -137,6 +136,7 @@ class DaemonLinks:
         if not self._parts.condition.writer:
             self._parts.condition.hindrance = frame.failure.message
             self._parts.greeter.refuse(from_failure(frame.failure))
+            self._parts.writer.hindered()
 
     def _visible(self, frame: Visible) -> None:
         parts = self._parts
@@ -168,6 +168,7 @@ class DaemonLinks:
         if not first and known != (frame.instance, frame.incarnation):
             parts.attachments.void(parts.connections.values())
         condition.welcomed(frame)
+        parts.writer.welcomed()
         for info in frame.channels:
             parts.channels.opened(info)
         self._look_for_emptied()

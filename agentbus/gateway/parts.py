@@ -33,7 +33,6 @@ from agentbus.gateway.inbox import Inbox
 from agentbus.gateway.memories import Memories
 from agentbus.gateway.metrics import Metrics
 from agentbus.gateway.outbox import Outbox
-from agentbus.gateway.pending import PATIENCE_SECONDS
 from agentbus.gateway.push import Pusher
 from agentbus.gateway.rates import Rates
 from agentbus.gateway.reads import Reads
@@ -113,7 +112,7 @@ class Parts:
 
     def _give_up(self) -> None:
         error: AgentbusError = Unavailable(
-            f"the writer did not come back within {PATIENCE_SECONDS:.0f} s"
+            f"the writer did not come back within {self.writer.patience:.0f} s"
         )
         if self.condition.hindrance:
             error = Unavailable(f"{error.message}: {self.condition.hindrance}")

@@ -55,7 +55,11 @@ Lasting = Append | MemoryEdit | MemoryDelete
 Then = Callable[[Outcome], None]
 
 PATIENCE_SECONDS: Final = 30.0
-"""How long an operation waits for a writer that is not there."""
+"""How long an operation waits for a writer that does not serve."""
+
+HINDERED_SECONDS: Final = 5.0
+"""The same where it is known what keeps the writer from it, so that whoever asked hears of that
+before they have lost patience themselves."""
 
 
 class Operation:
@@ -84,7 +88,7 @@ class Operation:
         self.size = calls[0].size if calls else 0
         """Bytes of the request, which is what credit is taken for."""
         self.caught: float | None = None
-        """Monotonic time since which it waits without a writer."""
+        """Monotonic time since which it waits for a writer that serves."""
 
 
 class Pending:
@@ -93,6 +97,7 @@ class Pending:
     def __init__(self) -> None:
         self._operations: dict[int, Operation] = {}
         self._up = False
+        self._serves = False
 
     def __len__(self) -> int:
         return len(self._operations)
@@ -100,7 +105,7 @@ class Pending:
     def add(self, ref: int, operation: Operation, now: float) -> bool:
         """Keeps it; True tells to send it now, else it is sent when a writer is there."""
         self._operations[ref] = operation
-        if not self._up:
+        if not self._serves:
             operation.caught = now
         return self._up
 
@@ -109,37 +114,39 @@ class Pending:
         return self._operations.pop(ref, None)
 
     def opened(self) -> list[Asked]:
-        """A writer is there: what to ask it."""
+        """A writer is there, which may not serve yet: what to ask it."""
         self._up = True
         return [operation.frame for operation in self._operations.values()]
 
+    def welcomed(self) -> None:
+        """It serves."""
+        self._serves = True
+
     def closed(self, now: float) -> None:
         """The writer is gone."""
-        self._up = False
+        self._up = self._serves = False
         for operation in self._operations.values():
             if operation.caught is None:
                 operation.caught = now
 
-    def due(self) -> float | None:
+    def due(self, patience: float) -> float | None:
         """When the next operation loses patience."""
-        if self._up:
+        if self._serves:
             return None
         waits = (each.caught for each in self._operations.values() if not each.lasting)
         first = next(waits, None)  # whoever was asked first has waited longest
-        return None if first is None else first + PATIENCE_SECONDS
+        return None if first is None else first + patience
 
-    def expired(self, now: float) -> list[Operation]:
+    def expired(self, now: float, patience: float) -> list[Operation]:
         """Takes out what has waited for too long."""
-        if self._up:
+        if self._serves:
             return []
-        late = [ref for ref, each in self._operations.items() if _late(each, now)]
+        late = [ref for ref, each in self._operations.items() if _late(each, now - patience)]
         return [self._operations.pop(ref) for ref in late]
 
 
-def _late(operation: Operation, now: float) -> bool:
-    if operation.lasting or operation.caught is None:
-        return False
-    return now >= operation.caught + PATIENCE_SECONDS
+def _late(operation: Operation, since: float) -> bool:
+    return not operation.lasting and operation.caught is not None and operation.caught <= since
 
 
 def operation_id(frame: Lasting) -> str:

@@ -18,7 +18,7 @@ from agentbus.gateway.pending import Operation
 from agentbus.gateway.push import Pusher
 from agentbus.gateway.writer_link import WriterLink
 from agentbus.model.ids import AttachmentId, Seq, SubscriptionId
-from agentbus.wire.links import Passed, Report
+from agentbus.wire.links import Report
 from agentbus.wire.rpc import DeliveredParams, Empty
 
 DELAY_SECONDS: Final = 0.02
@@ -160,8 +160,8 @@ class Reports:
         self._out.answer_all(operation.calls, Empty())
 
     def pass_own(self, attachment: Attachment) -> None:
-        """Tells the writer of positions that nothing had to be delivered up to."""
-        if not self._condition.writer or attachment.session_id is None:
+        """Reports positions that nothing had to be delivered up to."""
+        if attachment.session_id is None:
             return
         positions = []
         for feed in attachment.feeds.values():
@@ -170,4 +170,5 @@ class Reports:
                 feed.delivery.passed(position)
                 positions.append((feed.info.id, position))
         if positions:
-            self._writer.tell(Passed(attachment.id, positions))
+            frame = Report(self._out.ref(), attachment.id, positions)
+            self._writer.ask(frame, attachment, lasting=True)

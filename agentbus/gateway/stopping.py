@@ -47,6 +47,7 @@ class Stopping:
             parts.condition.ending = "the bus is being reset: all that was on it is gone"
         farewell = StoppingNote(reason="stop", intentional=not self._reset)
         note = replies.notification(b"stopping", farewell)
+        parts.reports.flush()
         for connection in parts.connections.values():
             parts.out.line(connection, note)
             for attachment in connection.attachments.values():
@@ -54,7 +55,6 @@ class Stopping:
         parts.greeter.stop()
         parts.admission.drop_all()
         parts.searching.drop_all()
-        parts.reports.flush()
         parts.alarms.set(OVERDUE, parts.alarms.now + PATIENCE_SECONDS)
 
     def look(self) -> None:

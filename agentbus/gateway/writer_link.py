@@ -9,8 +9,15 @@ from agentbus.gateway.alarms import Alarms
 from agentbus.gateway.condition import Condition
 from agentbus.gateway.connections import Attachment, Call
 from agentbus.gateway.outbox import Outbox
-from agentbus.gateway.pending import Asked, Operation, Pending, Then
-from agentbus.wire.links import GATEWAY_WRITER, GatewayHello, Passed
+from agentbus.gateway.pending import (
+    HINDERED_SECONDS,
+    PATIENCE_SECONDS,
+    Asked,
+    Operation,
+    Pending,
+    Then,
+)
+from agentbus.wire.links import GATEWAY_WRITER, GatewayHello
 
 AGAIN_SECONDS: Final = 1.0
 AGAIN: Final = "operations to ask again"
@@ -55,8 +62,8 @@ class WriterLink:
         frame = operation.frame
         if self._pending.add(frame.ref, operation, self._alarms.now):
             self._out.send(GATEWAY_WRITER, frame)
-        else:
-            self._alarms.set(IMPATIENT, self._pending.due())
+        if not self._condition.writer:
+            self._await()
 
     def keep(self, operation: Operation) -> None:
         """Has an operation that could not be stored asked again a little later, in order."""
@@ -70,29 +77,41 @@ class WriterLink:
         for operation in again:
             self.submit(operation)
 
-    def tell(self, frame: Passed) -> None:
-        """Says something that is not answered, and not said again."""
-        self._out.send(GATEWAY_WRITER, frame)
-
     def answered(self, ref: int) -> Operation | None:
         """The operation of an answer, which is over with it."""
         return self._pending.answered(ref)
 
     def opened(self) -> None:
         """There is a writer: greets it, then asks again what was not answered."""
-        self._alarms.set(IMPATIENT, None)
         self._out.send(GATEWAY_WRITER, GatewayHello(self._condition.incarnation))
         for frame in self._pending.opened():
             self._out.send(GATEWAY_WRITER, frame)
+
+    def welcomed(self) -> None:
+        """It serves."""
+        self._pending.welcomed()
+        self._alarms.set(IMPATIENT, None)
+
+    def hindered(self) -> None:
+        """It is known why it does not."""
+        self._await()
 
     def closed(self) -> None:
         """The writer is gone."""
         self._condition.writer = False
         self._pending.closed(self._alarms.now)
-        self._alarms.set(IMPATIENT, self._pending.due())
+        self._await()
 
     def impatient(self) -> list[Operation]:
         """Operations that have waited for a writer for too long, which are over."""
-        late = self._pending.expired(self._alarms.now)
-        self._alarms.set(IMPATIENT, self._pending.due())
+        late = self._pending.expired(self._alarms.now, self.patience)
+        self._await()
         return late
+
+    @property
+    def patience(self) -> float:
+        """Seconds for which operations wait for a writer that serves."""
+        return HINDERED_SECONDS if self._condition.hindrance else PATIENCE_SECONDS
+
+    def _await(self) -> None:
+        self._alarms.set(IMPATIENT, self._pending.due(self.patience))

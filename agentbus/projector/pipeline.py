@@ -6,6 +6,7 @@ What is in doubt is cleared behind whatever is in flight, on the same connection
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Final, assert_never
 
 from agentbus.errors import AgentbusError, DatabaseDamaged, Unavailable
@@ -254,13 +255,28 @@ class Pipeline:
         head = self._source.head()
         if mark != recover.mark_of(head, self._index.name):
             if recover.doubt(mark, head, self._index.name) is None:
-                self._catch_up(mark)
+                self._go_on(mark)
             else:
                 self._rebuild("the database is another one now")
         elif self.state is State.STOPPING:
             self.ending.current()
         else:
             self._trim_to_database(mark)
+
+    def _go_on(self, mark: Mark) -> None:
+        """To what the database has beyond the mark; that it has something, its head has said."""
+        assert mark.commit_id is not None
+        steps = recover.catch_up(self._source, mark, mark.commit_id)
+        try:
+            first = next(steps, None)
+        except Purged as error:
+            self._rebuild(str(error))
+            return
+        if first is None or first.after == mark:
+            self._rebuild("the database does not tell what it has committed since")
+        else:
+            self._writes.start(mark, chain([first], steps))
+            self.fill()
 
     def _trim_to_database(self, mark: Mark) -> None:
         """What was evicted while nobody told us goes before anything is served."""

@@ -172,13 +172,24 @@ class Core:
         elif process is self._redis:
             self._care.started()
             process.deadline = self._now.monotonic + LISTEN_LIMIT
-        elif self._roster.services[process.name].told_redis and self._redis.state is State.READY:
+        else:
+            self._tell_newcomer(process)
+
+    def _tell_newcomer(self, process: Process) -> None:
+        """What the others were told before it came; the list of processes changes with it."""
+        service = self._roster.services[process.name]
+        if service.told_redis and self._redis.state is State.READY:
             self._outbox.tell(process, self._redis_up())
+        if service.told_processes:
+            for other in self._roster:
+                if other.hindrance is not None:
+                    self._outbox.tell(process, WriterHindered(other.hindrance))
 
     def _became_ready(self, process: Process) -> None:
         if process.state is not State.STARTING:
             return
         process.move(State.READY)
+        process.hindrance = None
         self._outbox.note("info", "ready", name=process.name)
         if not self._ready and self._roster.complete():
             self._ready = True
@@ -264,6 +275,7 @@ class Core:
         served goes on with what it can do."""
         self._outbox.note("warn", "child_hindered", name=process.name, code=failure.code)
         if self._ready:
+            process.hindrance = failure
             self._outbox.tell_managers(WriterHindered(failure))
         else:
             self._fail_with(failure)

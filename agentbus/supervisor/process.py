@@ -8,6 +8,7 @@ from agentbus.model.ports import Instant
 from agentbus.runtime.platform import ProcessState
 from agentbus.supervisor.restart import Deaths
 from agentbus.supervisor.states import ALIVE, SERVING, State, moved
+from agentbus.wire.error_codes import Failure
 from agentbus.wire.links import ProcessInfo
 
 HALTED_LIMIT: Final = 2.0
@@ -30,6 +31,8 @@ class Process:
         self.deaths = Deaths()
         self.given_up = False
         """Died too often, and is not needed; until something makes it start again."""
+        self.hindrance: Failure | None = None
+        """What keeps it from its work, as it has said; until it is ready."""
         self.due: float | None = None
         """When to start it again."""
         self.deadline: float | None = None

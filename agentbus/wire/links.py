@@ -255,8 +255,9 @@ class Unsubscribe(Frame, frozen=True, tag=8):
 
 
 class Report(Frame, frozen=True, tag=9):
-    """Positions handed off; each moves its cursor forward or not at all. Unknown subscriptions
-    are passed over. A stale attachment is refused whole."""
+    """Positions handed off, or up to which there was nothing to deliver; each moves its cursor
+    forward or not at all. Unknown subscriptions are passed over. A stale attachment is refused
+    whole."""
 
     ref: int
     attachment: AttachmentId
@@ -267,14 +268,6 @@ class StatusAsk(Frame, frozen=True, tag=10):
     """Asks for `WriterStatus`."""
 
     ref: int
-
-
-class Passed(Frame, frozen=True, tag=11):
-    """Like `Report`, from the gateway itself: positions passed because there was nothing to
-    deliver up to them (own messages). Not answered."""
-
-    attachment: AttachmentId
-    positions: list[tuple[SubscriptionId, Seq]]
 
 
 class MemoryEdit(Frame, frozen=True, tag=12):
@@ -327,7 +320,7 @@ class GapAsk(Frame, frozen=True, tag=16):
     after: Seq
 
 
-class CountAsk(Frame, frozen=True, tag=17):
+class CountAsk(Frame, frozen=True, tag=11):
     """Asks for `Counted`: what each of a session's subscriptions has not been delivered. A key
     names the session whether anybody holds it or not."""
 
@@ -346,7 +339,6 @@ GatewayToWriter = (
     | Unsubscribe
     | Report
     | StatusAsk
-    | Passed
     | MemoryEdit
     | MemoryDelete
     | ReceiptAsk

@@ -17,7 +17,6 @@ from agentbus.wire.links import (
     MemoryDelete,
     MemoryEdit,
     Outcome,
-    Passed,
     ReceiptAsk,
     Refused,
     Register,
@@ -35,19 +34,19 @@ from agentbus.writer.status import status
 from agentbus.writer.work import Work
 
 
-def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome | None]:
-    """The answers to the first of them, as many as fit one commit; None: no answer is due.
+def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome]:
+    """The answers to the first of them, as many as fit one commit.
 
     Raises what the database raises; then the transaction must not be committed.
     """
     if work.not_ready is None:
         _look_up(work, operations)
-    outcomes: list[Outcome | None] = []
+    outcomes: list[Outcome] = []
     for operation in operations:
         try:
             outcomes.append(_carry_out(work, operation))
         except AgentbusError as error:
-            assert not isinstance(operation, GatewayHello | Passed)
+            assert not isinstance(operation, GatewayHello)
             outcomes.append(Refused(operation.ref, to_failure(error)))
         if work.size >= MAX_BYTES:
             break
@@ -67,15 +66,12 @@ def _look_up(work: Work, operations: list[GatewayToWriter]) -> None:
         work.look_up(appends, others)
 
 
-def _carry_out(work: Work, operation: GatewayToWriter) -> Outcome | None:
+def _carry_out(work: Work, operation: GatewayToWriter) -> Outcome:
     if type(operation) is Append:  # nearly all are
         return append(work, operation)
     match operation:
         case Report():
             return subscriptions.report(work, operation)
-        case Passed():
-            subscriptions.passed(work, operation)
-            return None
         case Append():
             return append(work, operation)
         case MemoryEdit():

@@ -49,7 +49,6 @@ from agentbus.wire.links import (
     MemoryEdit,
     Outcome,
     Outcomes,
-    Passed,
     Readiness,
     Refused,
     Stop,
@@ -329,14 +328,14 @@ class Core:
             self._retention.warn(now)
         return self._tell(work, outcomes)
 
-    def _tell(self, work: Work, outcomes: list[Outcome | None]) -> list[Effect]:
+    def _tell(self, work: Work, outcomes: list[Outcome]) -> list[Effect]:
         effects: list[Effect] = []
         if self._done(len(outcomes)):
             effects += [
                 Send(GATEWAY_WRITER, ChannelOpened(channel.info)) for channel in work.opened
             ]
             effects += [Send(GATEWAY_WRITER, changed) for changed in work.changed]
-            effects += self._answer([outcome for outcome in outcomes if outcome is not None])
+            effects += self._answer(outcomes)
         rows, tombstones = work.rows.inserted, work.rows.tombstones
         if rows or tombstones:
             committed = Committed(work.previous, work.commit_id, rows, tombstones)
@@ -365,7 +364,7 @@ class Core:
             [
                 Refused(operation.ref, failure)
                 for operation in operations
-                if not isinstance(operation, Passed | GatewayHello)
+                if not isinstance(operation, GatewayHello)
             ]
         )
 

@@ -20,7 +20,6 @@ from agentbus.wire.links import (
     Counted,
     Done,
     ExpiredInfo,
-    Passed,
     Renew,
     Renewed,
     Report,
@@ -211,13 +210,6 @@ def report(work: Work, operation: Report) -> Done:
     """Messages up to these positions were handed to the session."""
     _move(work, work.state.holder(operation.attachment), operation.positions)
     return Done(operation.ref)
-
-
-def passed(work: Work, operation: Passed) -> None:
-    """There was nothing for the session up to these positions."""
-    attached = work.state.attached.get(operation.attachment)
-    if attached is not None:
-        _move(work, attached, operation.positions)
 
 
 def _move(work: Work, attached: Attached, positions: list[tuple[SubscriptionId, Seq]]) -> None:

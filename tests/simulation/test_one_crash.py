@@ -125,6 +125,32 @@ def test_an_orderly_stop_is_not_undone_before_somebody_wants_the_daemon():
         world.settle()
 
 
+@pytest.mark.parametrize("also", [None, "gateway", "projector"])
+def test_while_no_writer_can_open_the_database_callers_are_told_so_and_later_it_goes_on(also):
+    for steps in range(0, STEPS, 8):
+        with World(seed=steps, agents=2) as world:
+            world.start()
+            world.agents[1].receiver.begin()
+            send(world, "before")
+            world.machine.disk.break_opens()
+            for name in filter(None, ("writer", also)):
+                find(world, name).kill()
+                skip(world, steps)
+            told: list[Result] = []
+            message = {"channel": CHANNEL, "content": "during", "message_id": "during"}
+            world.agents[0].client.call("send", message, told.append)
+            world.wait(lambda told=told: bool(told), "the refusal", PATIENCE)
+            error = told[0]["error"]
+            assert error["code"] in ("storage_error", "unavailable")
+            assert "open" in error["message"]
+            assert error["retryable"]
+            world.machine.disk.mend()
+            send(world, "during")
+            world.settle()
+            stored = [row.message_id for row in world.truth.streams[CHANNEL]]
+            assert stored == ["before", "during"]
+
+
 def wait_for(world: World, answers: list[Result]) -> list[Result]:
     world.wait(lambda: bool(answers), "the answer", PATIENCE)
     return answers

@@ -46,9 +46,6 @@ class Disk:
         self._protected = False
         self._trouble: Limit | None = None
         self._store: WriteStore | None = None
-        self.failed_commits = 0
-        """Batches of which nothing was stored."""
-
         self.half_wiped = False
         """A reset was interrupted: the rest is removed before the next daemon starts."""
 

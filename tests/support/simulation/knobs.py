@@ -12,6 +12,7 @@ from unittest.mock import patch
 from agentbus.adapter import reports as renewals
 from agentbus.config import Settings
 from agentbus.gateway import lanes, push, reports
+from agentbus.indexer import keeper
 from agentbus.mirror import read
 from agentbus.model import session
 from agentbus.projector import pipeline, recover, writes
@@ -34,6 +35,7 @@ KNOBS: Final[tuple[tuple[ModuleType, str, tuple[Any, ...]], ...]] = (
     (pipeline, "SURVEY_CHANNELS", (1, 64)),
     (writer, "MAX_OPERATIONS", (1, 4, 256)),
     (retention, "CHUNK_ROWS", (1, 7, 512)),
+    (keeper, "STEP_ROWS", (1, 4, 2048)),
     (index, "FULL", (SMALL_PARTITIONS, index.FULL)),
     (capacity, "MIB", (512, 1024, 2048, 1024 * 1024)),
     (capacity, "MEASURABLE", (2000, 4 * 1024 * 1024)),

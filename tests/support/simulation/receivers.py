@@ -14,6 +14,9 @@ HURRY: Final = 0.005
 CANCELLED: Final = 0.2
 """How often a recv is cancelled some time later."""
 
+DEAF: Final = 0.1
+"""How often the harness does not read for a while, so that what is taken back was answered."""
+
 
 class Receiver:
     """Calls of recv, one at a time. While it is `calm` (nothing fails), a recv that finds nothing
@@ -69,6 +72,9 @@ class Receiver:
         call = self._client.call("recv", arguments, lambda result: self._told(result, accepted))
         if call is None:
             self._pause()
+        elif not self._hurries and chance.random() < DEAF:
+            self._client.block(chance.random() ** 2)
+            self._scheduler.after(chance.random() ** 2 / 2, self._cancel, call)
         elif not self._hurries and chance.random() < CANCELLED:
             self._scheduler.after(chance.random() ** 3, self._cancel, call)
 

@@ -24,6 +24,10 @@ RECEIPTS: Final = """
     SELECT id, operation_id, seq, accepted_at, session_id FROM receipts WHERE id > ? ORDER BY id
 """
 SESSION: Final = "SELECT 1 FROM sessions WHERE id = ?"
+ENDED: Final = """
+    SELECT id, tombstone_commit_id FROM messages WHERE tombstone_commit_id IS NOT NULL
+"""
+FLOOR: Final = "SELECT purge_floor FROM meta"
 USED: Final = "SELECT logical_bytes FROM meta"
 IDS: Final = "SELECT id FROM messages"
 RECEIPT_IDS: Final = "SELECT id FROM receipts"
@@ -54,6 +58,8 @@ class Stored:
         self._receipts_by_id: dict[int, Receipt] = {}
         self._present: set[int] = set()
         self._receipts_present: set[int] = set()
+        self._ended: dict[int, int] = {}
+        """Of revisions that were replaced or deleted, by row: the commit that did it."""
         self._last_id = self._last_receipt = self._last_commit = self._last_gone = 0
 
     def connection(self) -> sqlite.Connection:
@@ -116,8 +122,12 @@ class Stored:
 
     def _look_for_losses(self, connection: sqlite.Connection) -> None:
         present = {number for (number,) in connection.execute(IDS).fetchall()}
+        (floor,) = connection.execute(FLOOR).fetchone()
         for number in sorted(self._present - present):
             self._removed(self._by_id[number])
+            known = self._ended.pop(number, 0) <= floor
+            require(known, "whoever is behind does not know of a deletion", number, floor)
+        self._ended.update(connection.execute(ENDED).fetchall())
         self._present = present
         receipts = {number for (number,) in connection.execute(RECEIPT_IDS).fetchall()}
         for number in self._receipts_present - receipts:

@@ -82,7 +82,6 @@ class Writer:
         """It has but notes."""
         match effect:
             case Note(level, action, fields):
-                self._disk.failed_commits += action == "commit_failed"
                 check_note(level, action, fields)
             case _:
                 raise TypeError(type(effect))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import threading
 import time
@@ -10,8 +11,10 @@ from contextlib import closing, contextmanager
 
 import pytest
 
+from agentbus.sqlite import WAL_RESTART_BYTES
 from tests.support import audit
-from tests.support.daemon import Daemon
+from tests.support.daemon import Daemon, wait
+from tests.support.peers import Attached
 from tests.support.stdio import Adapter, ToolError
 
 LONG = 60.0
@@ -71,6 +74,45 @@ def test_row_4_a_send_under_a_foreign_lock_succeeds_with_a_row_or_fails_without(
         assert again["duplicate"] is not bool(refused)
     bus.stop()
     assert audit.stored(bus.paths.database) == [first, "the-one"]
+
+
+@pytest.mark.timeout(240)
+def test_a_foreign_reader_holds_up_nobody_for_a_minute_and_the_wal_is_short_again_afterwards(
+    place: Callable[..., Daemon],
+) -> None:
+    bus = place(send_messages_per_second=10_000, send_kib_per_second=65_536)
+    bus.start()
+    wal = bus.paths.database + "-wal"
+    taken: list[float] = []
+    with bus.peer() as peer, Adapter(bus.environment) as reader:
+        sender = peer.attach("sender")
+        reader.call("recv", wait_seconds=0)
+        with held(bus.paths.database, "BEGIN") as other:
+            assert other.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+            end = time.monotonic() + LONG
+            while time.monotonic() < end:
+                began = time.monotonic()
+                for number in [large(sender, len(taken), each) for each in range(10)]:
+                    peer.result(number)
+                taken.append(time.monotonic() - began)
+                while shown := reader.call("recv", wait_seconds=0, max_messages=50)["messages"]:
+                    assert len(shown[0]["content"]) == 20_000
+                peer.call("heartbeat")
+                time.sleep(0.4)
+            assert other.execute("SELECT count(*) FROM messages").fetchone() == (0,)
+            assert os.stat(wal).st_size > WAL_RESTART_BYTES
+        sender.send("general", "after", "after")
+        assert wait(lambda: os.stat(wal).st_size <= WAL_RESTART_BYTES)
+        totals = bus.status()["totals"]
+    print(f"measured: {max(taken):.2f} s for ten sends at most, {len(taken)} times")
+    assert totals["accepted"] == 10 * len(taken) + 1
+    assert max(taken) < TEN
+
+
+def large(sender: Attached, turn: int, number: int) -> int:
+    """A send of 20 KB is asked for."""
+    params = {"attachment": sender.id, "channel": "general", "message_id": f"{turn}-{number}"}
+    return sender.peer.request("send", content="x" * 20_000, **params)
 
 
 def outcome(adapter: Adapter, asked: int) -> dict[str, str]:

@@ -8,7 +8,6 @@ from agentbus.gateway import attachments
 from agentbus.wire.links import (
     Append,
     Done,
-    Passed,
     Register,
     Release,
     Renew,
@@ -205,7 +204,7 @@ def test_own_messages_are_passed_before_the_end() -> None:
     rig.show(1, 2, sender=1)
     rig.disconnect(connection)
     passed, release = rig.frames
-    assert passed == Passed(attachment, [(1, 2)])
+    assert passed == Report(passed.ref, attachment, [(1, 2)])
     assert isinstance(release, Release)
 
 

@@ -6,6 +6,7 @@ import pytest
 
 from agentbus import __version__
 from agentbus.config import Settings
+from agentbus.gateway.pending import HINDERED_SECONDS
 from agentbus.wire.error_codes import INVALID_REQUEST, Failure
 from agentbus.wire.events import Opened
 from agentbus.wire.links import GATEWAY_WRITER, Append, Stop, WriterHindered
@@ -65,6 +66,25 @@ def test_what_keeps_a_restarted_writer_away_is_told_until_it_is_back() -> None:
     rig.welcome()
     rig.send(connection, attachment)
     rig.accept(rig.frame(Append))
+
+
+def test_what_a_writer_held_when_it_died_is_refused_with_what_keeps_the_next_one_away() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    sent = rig.send(connection, attachment)
+    rig.restart_writer(welcome=False)
+    rig.control_says(WriterHindered(Failure("storage_error", "the disk is full")))
+    rig.sleep(HINDERED_SECONDS - 0.1)
+    assert rig.reply(connection, sent) is None
+    rig.sleep(0.2)
+    error = rig.result(connection, sent)
+    assert error["code"] == "unavailable"
+    assert "the disk is full" in error["message"]
+    rig.welcome()
+    rig.accept(rig.frame(Append))  # nobody waits for it any more
+    later = rig.send(connection, attachment, "later")
+    rig.accept(rig.frame(Append))
+    assert "seq" in rig.result(connection, later)
 
 
 def test_a_hindrance_that_is_over_by_the_time_it_is_heard_of_is_nothing() -> None:

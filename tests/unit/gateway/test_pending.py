@@ -13,6 +13,7 @@ def filled(*refs: int, up: bool = True) -> Pending:
     pending = Pending()
     if up:
         pending.opened()
+        pending.welcomed()
     for ref in refs:
         pending.add(ref, Operation(Renew(ref, A)), 0.0)
     return pending
@@ -41,15 +42,16 @@ def test_answers_to_what_was_not_asked_are_nothing() -> None:
     assert len(pending) == 0
 
 
-def test_patience_ends_only_while_there_is_no_writer() -> None:
+def test_patience_ends_only_while_no_writer_serves() -> None:
     pending = filled(1)
-    assert pending.due() is None
-    assert pending.expired(1000.0) == []
+    assert pending.due(PATIENCE_SECONDS) is None
+    assert pending.expired(1000.0, PATIENCE_SECONDS) == []
     pending.closed(1000.0)
-    assert pending.due() == 1000.0 + PATIENCE_SECONDS
-    assert pending.expired(1029.9) == []
-    assert [each.frame.ref for each in pending.expired(1030.0)] == [1]
-    assert pending.due() is None
+    assert pending.due(PATIENCE_SECONDS) == 1000.0 + PATIENCE_SECONDS
+    assert pending.expired(1029.9, PATIENCE_SECONDS) == []
+    pending.opened()
+    assert [each.frame.ref for each in pending.expired(1030.0, PATIENCE_SECONDS)] == [1]
+    assert pending.due(PATIENCE_SECONDS) is None
 
 
 def test_a_writer_that_keeps_dying_does_not_prolong_the_wait() -> None:
@@ -57,13 +59,13 @@ def test_a_writer_that_keeps_dying_does_not_prolong_the_wait() -> None:
     pending.closed(10.0)
     pending.opened()
     pending.closed(35.0)
-    assert [each.frame.ref for each in pending.expired(40.0)] == [1]
+    assert [each.frame.ref for each in pending.expired(40.0, PATIENCE_SECONDS)] == [1]
 
 
 def test_what_has_to_be_done_is_asked_however_long_it_takes() -> None:
     pending = filled()
     pending.add(1, Operation(Release(1, A), lasting=True), 0.0)
     pending.closed(0.0)
-    assert pending.due() is None
-    assert pending.expired(1e9) == []
+    assert pending.due(PATIENCE_SECONDS) is None
+    assert pending.expired(1e9, PATIENCE_SECONDS) == []
     assert pending.opened() == [Release(1, A)]

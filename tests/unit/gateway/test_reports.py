@@ -181,3 +181,23 @@ def test_reports_survive_the_writer() -> None:
     assert frame.positions == [(1, 2)]
     rig.outcomes(Done(frame.ref))
     assert rig.result(connection, request) == {}
+
+
+@pytest.mark.parametrize("trouble", ["no disk", "no writer"])
+def test_own_messages_that_were_passed_are_reported_until_that_is_stored(trouble: str) -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    rig.show(1, 2, sender=1)
+    rig.ask(connection, "heartbeat")
+    passed = rig.frame(Report)
+    assert (passed.attachment, passed.positions) == (attachment, [(1, 2)])
+    if trouble == "no disk":
+        rig.refuse(passed.ref, "storage_error")
+        rig.sleep(writer_link.AGAIN_SECONDS + 0.1)
+    else:
+        rig.restart_writer()
+    assert rig.frame(Report) == passed
+    rig.outcomes(Done(passed.ref))
+    rig.sleep(10)
+    rig.ask(connection, "heartbeat")
+    assert rig.framed(Report) == []

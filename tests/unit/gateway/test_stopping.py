@@ -8,7 +8,6 @@ from agentbus.wire.links import (
     GATEWAY_WRITER,
     Append,
     Done,
-    Passed,
     Report,
     ResetRequested,
     StopRequested,
@@ -65,10 +64,12 @@ def test_what_was_accepted_or_reported_is_finished_first() -> None:
     )
     rig.stop()
     assert rig.exit is None
-    append, told = rig.frame(Append), rig.frame(Report)
+    append, (told, passed) = rig.frame(Append), rig.framed(Report)
     rig.accept(append, first=3)
     assert rig.exit is None
     rig.outcomes(Done(told.ref))
+    assert rig.exit is None
+    rig.outcomes(Done(passed.ref))
     assert rig.result(connection, send)["seq"] == 3
     assert rig.result(connection, report) == {}
     assert rig.exit == 0
@@ -79,7 +80,11 @@ def test_own_messages_are_passed_before_the_end() -> None:
     _, attachment = rig.member(1)
     rig.show(1, 1, sender=1)
     rig.stop()
-    assert rig.frame(Passed) == Passed(attachment, [(1, 1)])
+    passed = rig.frame(Report)
+    assert passed == Report(passed.ref, attachment, [(1, 1)])
+    assert rig.exit is None
+    rig.outcomes(Done(passed.ref))
+    assert rig.exit == 0
 
 
 def test_what_is_reported_while_it_stops_still_counts() -> None:

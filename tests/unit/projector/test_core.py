@@ -165,6 +165,19 @@ def test_commits_without_rows_do_not_stop_recovery() -> None:
     assert second.told(Applied)[-1] == Applied(CommitId(3))
 
 
+def test_a_database_that_does_not_tell_its_last_commits_makes_it_rebuild(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    first = World(filled((1,))).start()
+    first.source.commit(1)
+    second = World(first.source, first.redis)
+    monkeypatch.setattr(first.source, "events_after", lambda *_: None)
+    second.start()
+    assert second.is_mirrored()
+    assert second.state is State.READY
+    assert second.projection.rebuilds == 1
+
+
 def test_what_is_committed_during_a_rebuild_is_there_at_its_end() -> None:
     world = World(filled(*[(1, 2, 3)] * 300))
     world.open_links()

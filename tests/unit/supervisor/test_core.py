@@ -325,6 +325,16 @@ def test_a_daemon_that_served_goes_on_and_the_gateway_hears_what_hinders_the_wri
     assert told == [ev.Tell("gateway", WriterHindered(FAILURE))]
 
 
+def test_a_restarted_gateway_hears_what_hinders_the_writer_as_long_as_that_is_so(shell):
+    shell.up()
+    shell.die("writer")
+    shell.say("writer", Hindered(FAILURE))
+    assert told(shell.die("gateway"), "gateway", WriterHindered) == [WriterHindered(FAILURE)]
+    shell.say("writer", Ready())
+    shell.beat(2)
+    assert told(shell.die("gateway"), "gateway", WriterHindered) == []
+
+
 def test_the_death_of_an_earlier_incarnation_is_nothing(shell):
     shell.up()
     old = shell.living["writer"]

@@ -9,7 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from agentbus.model.ids import AttachmentId, Seq, SubscriptionId
+from agentbus.model.ids import Seq, SubscriptionId
 from agentbus.wire.events import TurnEnded
 from agentbus.wire.links import (
     GATEWAY_WRITER,
@@ -17,7 +17,6 @@ from agentbus.wire.links import (
     ChannelOpened,
     Done,
     Outcomes,
-    Passed,
     Refused,
     Registered,
     Release,
@@ -220,15 +219,6 @@ def test_reports_before_a_release_and_a_resume_in_one_turn_count(world: World) -
     assert resumed.subscriptions[0].position == 4
 
 
-def test_passing_own_messages_moves_a_cursor_unanswered(world: World) -> None:
-    sam = world.register()
-    number = sam.subscriptions[0].id
-    fill(world, sam, 3)
-    assert world.ask(Passed(sam.attachment, [(number, Seq(3))])) == []
-    assert world.ask(Passed(AttachmentId("9.9"), [(number, Seq(1))])) == []
-    assert position(world, number) == 3
-
-
 def test_activity_renews_all_cursors_that_live(world: World) -> None:
     sam = world.register()
     world.time += 71 * HOUR
@@ -295,7 +285,6 @@ def test_a_marker_is_forgotten_after_720_hours(world: World) -> None:
         st.one_of(
             st.tuples(st.just("send"), st.integers(1, 4)),
             st.tuples(st.just("report"), st.integers(-1, 30)),
-            st.tuples(st.just("passed"), st.integers(0, 30)),
             st.tuples(st.just("writer"), st.just(0)),
             st.tuples(st.just("gateway"), st.just(0)),
         ),
@@ -315,14 +304,12 @@ def test_a_cursor_is_the_highest_true_report_whatever_happens(
                 top += value
             elif step == "report":
                 report(world, sam, (number, value))
-            elif step == "passed":
-                world.ask(Passed(sam.attachment, [(number, Seq(value))]))
             elif step == "writer":
                 world.restart()
             else:
                 world.replace_gateway()
                 sam = world.register()
-            if step in ("report", "passed") and value <= top:
+            if step == "report" and value <= top:
                 expected = max(expected, value)
             assert position(world, number) == expected
         assert sam.subscriptions[0].id == number
