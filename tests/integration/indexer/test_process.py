@@ -87,8 +87,9 @@ def test_an_index_of_another_bus_is_made_anew(launch: Launch, bus: Bus, paths: P
     bus.send("apple of old")
     ready(launch).kill()
     bus.store.close()
-    for suffix in ("", "-wal", "-shm"):
-        Path(paths.database + suffix).unlink(missing_ok=True)
+    for path in (paths.database, f"{paths.database}-wal", f"{paths.database}-shm"):
+        Path(path).unlink(missing_ok=True)
+    Path(paths.instance_mark).unlink()
     bus.tokens.token()
     bus.incarnation, bus._who = 0, None
     bus.start()

@@ -102,6 +102,7 @@ def test_it_follows_and_outlives_the_daemon(bus, agent, other):
         assert waiting.stdout.readline() == "1 undelivered: general 1\n"
         bus.kill("supervisor")
         agent.call("recv", wait_seconds=10)
+        assert wait(lambda: run(bus, "wait", *OWNER, "--timeout", "0").returncode == 5)
         other.call("send", channel="general", content="second")
         assert waiting.stdout.readline() == "1 undelivered: general 1\n"
         waiting.kill()

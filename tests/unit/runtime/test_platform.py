@@ -5,6 +5,8 @@ import socket
 import subprocess
 import sys
 
+import psutil
+
 from agentbus.runtime import platform
 
 
@@ -26,7 +28,7 @@ def test_other_systems_are_asked_through_psutil(monkeypatch):
     monkeypatch.setattr(platform, "LINUX", False)
     assert platform.process_state(os.getpid()) == "running"
     assert platform.process_state(2**22 + 1) == "gone"
-    assert "python" in platform.command_line(os.getpid())
+    assert platform.command_line(os.getpid()) == " ".join(psutil.Process().cmdline())
     assert platform.command_line(2**22 + 1) == ""
 
 
