@@ -101,6 +101,7 @@ class AdapterCore:
         self._left = False
         self._handled_at = 0.0
         self._waking_at: float | None = None
+        self._offset: float | None = None
 
     def begin(self, now: Instant) -> list[Effect]:
         """Reaches for the daemon, before anybody asks."""
@@ -112,6 +113,7 @@ class AdapterCore:
     def handle(self, event: Event, now: Instant) -> list[Effect]:
         """What follows from an event."""
         self._look_back(now.monotonic)
+        self._look_at_clocks(now)
         self._dispatch(event, now)
         return self._turn(now.monotonic)
 
@@ -124,6 +126,13 @@ class AdapterCore:
             self._link.overslept(slept)
             self._sessions.overslept(slept)
             self._calls.overslept(slept, now)
+
+    def _look_at_clocks(self, now: Instant) -> None:
+        """Where a machine sleeps the monotonic clock stands still, while cursors age."""
+        offset = now.wall - now.monotonic
+        if self._offset is not None and offset - self._offset > OVERSLEPT_SECONDS:
+            self._sessions.leapt()
+        self._offset = offset
 
     def _turn(self, now: float) -> list[Effect]:
         self._calls.run(now)

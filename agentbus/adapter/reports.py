@@ -16,7 +16,7 @@ from agentbus.wire.rpc import AttachmentParams, DeliveredParams, RenewResult
 
 RENEW_SECONDS: Final = 60.0
 AGAIN_SECONDS: Final = 0.5
-"""Between two tries of a report that could not be committed."""
+"""Between two tries of what could not be committed."""
 
 
 class _Report(msgspec.Struct, frozen=True, eq=False):
@@ -40,10 +40,14 @@ class Reports:
         return any(each.session is session for each in self._reporting.values())
 
     def report(self, session: Session) -> None:
-        """Tells what was handed off, where it can be told now."""
+        """Tells what was handed off, and of activity, where it can be told now."""
         attachment, epoch = session.attachment, session.inbox.epoch
         if attachment is None or epoch is None or not self._link.ready:
             return
+        if session.owes_renewal:
+            session.owes_renewal = False
+            number = self._link.request("renew", AttachmentParams(attachment=attachment))
+            self._renewing[number] = session
         positions = session.inbox.report()
         if not positions:
             return
@@ -54,12 +58,11 @@ class Reports:
         self._reporting[number] = _Report(session, session.inbox, attachment, epoch, positions)
 
     def renew(self, session: Session, now: float) -> None:
-        """A recv is activity: its subscriptions live on; told at most once a minute."""
-        due = session.renewed_at is None or session.renewed_at + RENEW_SECONDS <= now
-        if due and session.attachment is not None and self._link.ready:
-            session.renewed_at = now
-            number = self._link.request("renew", AttachmentParams(attachment=session.attachment))
-            self._renewing[number] = session
+        """A recv is activity: its subscriptions live on. Told at most once a minute, but until the
+        daemon has confirmed it: maybe no other recv comes for as long as they live."""
+        if session.renewed_at is None or session.renewed_at + RENEW_SECONDS <= now:
+            session.renewed_at, session.owes_renewal = now, True
+            self.report(session)
 
     def answered(self, answer: Answer, now: float) -> Session | None:
         """Takes answers to these; the session whose attachment turned out to be over, if any."""
@@ -69,6 +72,8 @@ class Reports:
         session = self._renewing.pop(answer.request, None)
         if session is not None and isinstance(answer.result, RenewResult):
             session.subscriptions = {each.channel: each for each in answer.result.subscriptions}
+        elif session is not None:
+            session.owes_renewal, session.report_at = True, now + AGAIN_SECONDS
         return None
 
     @staticmethod
@@ -90,4 +95,6 @@ class Reports:
         """No answers will come: what was reported is due again with the next claim, whatever its
         epoch."""
         self._reporting.clear()
+        for session in self._renewing.values():
+            session.owes_renewal = True
         self._renewing.clear()

@@ -73,6 +73,9 @@ class Session:
         self.retry_at = 0.0
         self.delay = FIRST_DELAY
         self.renewed_at: float | None = None
+        """When a recv renewed the subscriptions last."""
+        self.owes_renewal = False
+        """Whether the daemon is still to be told so."""
         self.report_at: float | None = None
         self.released = False
 
@@ -125,6 +128,7 @@ class Session:
         self.inbox, self.notices = Inbox(), Notices()
         self.subscriptions, self.facts = {}, None
         self.refused_at = self.renewed_at = None
+        self.owes_renewal = False
 
     # what waits for the agent
 

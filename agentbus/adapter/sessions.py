@@ -235,6 +235,11 @@ class Sessions:
             if each.refused_at is not None:
                 each.refused_at += seconds
 
+    def leapt(self) -> None:
+        """More time has passed than was seen: no renewal is recent any more."""
+        for each in self._sessions.values():
+            each.renewed_at = None
+
     def next_time(self) -> float | None:
         """When `woke` is due."""
         times = [each.retry_at for each in self._sessions.values() if each.state is State.REFUSED]

@@ -68,6 +68,7 @@ class World:
         self._queue: deque[Event] = deque()
         self._busy = False
         self.now = 100.0
+        self.suspended = 0.0
         self.wake_at: float | None = None
         self.running = True
         self.connected = False
@@ -134,9 +135,8 @@ class World:
         if not self._busy:
             self._busy = True
             while self._queue:
-                self._perform(
-                    self.core.handle(self._queue.popleft(), Instant(self.now, 1.8e9 + self.now))
-                )
+                now = Instant(self.now, 1.8e9 + self.now + self.suspended)
+                self._perform(self.core.handle(self._queue.popleft(), now))
             self._busy = False
 
     def pass_time(self, seconds: float) -> None:
@@ -156,6 +156,10 @@ class World:
         self.now += seconds
         self.wake_at = None
         self.event(event or Woke())
+
+    def suspend(self, seconds: float) -> None:
+        """The machine sleeps for so long, and its monotonic clock with it."""
+        self.suspended += seconds
 
     def _perform(self, effects: list[Any]) -> None:
         self.wake_at = None

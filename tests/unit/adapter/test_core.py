@@ -835,6 +835,39 @@ def test_a_recv_renews_the_subscriptions_at_most_once_a_minute(world):
     assert len(world.asked("renew")) == 2
 
 
+def test_a_recv_after_a_sleep_of_the_machine_renews_however_short_it_was(world):
+    world.now_result("recv")
+    world.suspend(71 * 3600.0)
+    world.now_result("recv")
+    world.now_result("recv")
+    assert len(world.asked("renew")) == 2
+    world.suspend(-71 * 3600.0)
+    world.now_result("recv")
+    assert len(world.asked("renew")) == 2
+
+
+def test_a_renewal_that_was_lost_with_the_connection_is_made_with_the_next_claim(world):
+    world.answers["renew"] = None
+    world.now_result("recv")
+    world.answer_as_usual()
+    world.lose()
+    world.pass_time(1)
+    assert [each["attachment"] for each in world.asked("renew")] == ["1.1", "1.2"]
+    world.pass_time(30)
+    world.lose()
+    world.pass_time(1)
+    assert len(world.asked("renew")) == 2
+
+
+def test_a_renewal_that_could_not_be_stored_is_made_again(world):
+    failing = [Unavailable("the writer restarts"), Unavailable("it still does")]
+    usual = world.answers["renew"]
+    world.answers["renew"] = lambda _: failing.pop() if failing else usual
+    world.now_result("recv")
+    world.pass_time(5)
+    assert len(world.asked("renew")) == 3
+
+
 def test_a_new_epoch_repeats_the_reports_that_were_not_confirmed(world):
     world.answers["delivered"] = None
     world.deliver("1", "2")
