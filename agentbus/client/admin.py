@@ -83,20 +83,30 @@ def stop(configuration: Configuration, timeout: float = STOP_SECONDS) -> None:
 
 
 def reset(configuration: Configuration, timeout: float = STOP_SECONDS) -> None:
-    """Has a running daemon destroy everything, and returns when the new bus serves.
+    """Has a running daemon destroy everything, and returns when the new bus serves. One that takes
+    the place of a daemon that died meanwhile is asked again, where it has the old data still.
 
-    Raises NotRunning where none runs, Unavailable where there is no new bus in time.
+    Raises NotRunning where none runs, or none any more; Unavailable where there is no new bus in
+    time.
     """
-    path = locate(configuration.settings).socket
+    paths = locate(configuration.settings)
     clock = SystemClock()
     deadline = clock.now().monotonic + timeout
-    with Client(path, STATUS_SECONDS) as client:
+    asked = living(paths)
+    with Client(paths.socket, STATUS_SECONDS) as client:
         before = client.status()["instance"]
         client.reset()
     while clock.now().monotonic < deadline:
-        with suppress(NotRunning, Unavailable), Client(path, STATUS_SECONDS) as client:
-            if client.status()["instance"] not in (before, "", None):
+        owner = living(paths)
+        if owner is None:
+            raise NotRunning("the daemon ended before there was a new bus")
+        with suppress(NotRunning, Unavailable), Client(paths.socket, STATUS_SECONDS) as client:
+            instance = client.status()["instance"]
+            if instance not in (before, "", None):
                 return
+            if instance and owner != asked:
+                client.reset()
+                asked = owner
         select.select([], [], [], LOOK_SECONDS)
     raise Unavailable("the daemon has not come back in time; `agentbus status` tells more")
 

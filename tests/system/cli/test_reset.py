@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.support.daemon import BOUND, Daemon
+from tests.support.daemon import BOUND, Daemon, wait
 from tests.support.peers import RefusedError
 
 RESET = [sys.executable, "-m", "agentbus", "reset"]
@@ -101,6 +103,43 @@ def test_a_damaged_database_is_replaced(bus):
     assert reset(bus, "--yes").returncode == 0
     bus.start()
     bus.wait_until(lambda status: status["state"] == "ready")
+
+
+@pytest.mark.timeout(180)
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("at", ["asked", "wiped"])
+def test_a_daemon_that_is_killed_over_it_is_reset_all_the_same(bus, at, again):
+    """`again`: somebody starts another one at once, which may have the old data still."""
+    before = filled(bus)
+    supervisor = bus.pid("supervisor")
+    inode = os.stat(bus.paths.database).st_ino
+    log = Path(bus.paths.log_directory, "supervisor.log")
+    with subprocess.Popen([*RESET, "--yes"], env=bus.environment, stdout=subprocess.PIPE) as asking:
+        if at == "asked":
+            assert wait(lambda: "reset_asked" in log.read_text())
+        else:
+            assert wait(lambda: not is_file(bus.paths.database, inode))
+        os.kill(supervisor, signal.SIGKILL)
+        if again:
+            bus.start()
+        began = time.monotonic()
+        said = asking.communicate(timeout=BOUND * 3)[0]
+    print(f"measured: {time.monotonic() - began:.1f} s")
+    assert (asking.returncode, said) == (0, b"the bus is empty\n")
+    if not bus.ended():
+        bus.stop()
+    bus.start()
+    status = bus.wait_until(lambda status: status["state"] == "ready")
+    assert status["instance"] != before
+    assert status["totals"]["messages"] == 0
+
+
+def is_file(path: str, inode: int) -> bool:
+    """Whether the same file is there still."""
+    try:
+        return os.stat(path).st_ino == inode
+    except FileNotFoundError:
+        return False
 
 
 @pytest.mark.parametrize("typed", ["", "yes\n", "RESET\n"])
