@@ -43,11 +43,10 @@ from agentbus.adapter.events import (
 from agentbus.adapter.output import Output
 from agentbus.client import start
 from agentbus.client.connection import NOBODY, unreachable
-from agentbus.client.start import Starting
+from agentbus.client.start import POLL_SECONDS, Starting
 from agentbus.client.trust import require_own
 from agentbus.config import Configuration, load
 from agentbus.errors import AgentbusError, Unavailable, UnsafePermissions
-from agentbus.runtime import refusals
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.paths import locate
 
@@ -88,6 +87,7 @@ class Shell:
         self._daemon: socket.socket | None = None
         self._to_daemon = bytearray()
         self._starting: Starting | None = None
+        self._start_at: float | None = None
         self._wake_at: float | None = None
         self._parent = os.getppid()
         self._parent_at: float | None = None
@@ -153,6 +153,8 @@ class Shell:
         if self._wake_at is not None and self._wake_at <= now:
             self._wake_at = None
             self._events.append(Woke())
+        if self._starting is not None and self._start_at is not None and self._start_at <= now:
+            self._read_start(self._starting)
         if self._parent_at is not None and self._parent_at <= now:
             self._parent_at = now + PARENT_SECONDS
             if os.getppid() != self._parent:
@@ -161,7 +163,7 @@ class Shell:
 
     def _timeout(self) -> float | None:
         exit_by = self._exit_by if self._exit_code is not None else None
-        times = (self._wake_at, self._parent_at, self._paused_until, exit_by)
+        times = (self._wake_at, self._parent_at, self._paused_until, self._start_at, exit_by)
         soonest = min((time for time in times if time is not None), default=None)
         return None if soonest is None else max(0.0, soonest - self._clock.now().monotonic)
 
@@ -302,21 +304,22 @@ class Shell:
         if self._starting is not None:
             self._unwatch(self._starting.fd)
             self._starting.close()
-        try:
-            self._starting = start.begin(self._configuration)
-        except OSError as error:
-            self._events.append(DaemonStarted(refusals.told(error, "no daemon can be started")))
-            return
-        self._watch(self._starting.fd, selectors.EVENT_READ)
+        self._starting = start.begin(self._configuration)
+        self._read_start(self._starting)
 
     def _read_start(self, starting: Starting) -> None:
+        """Goes on listening by its descriptor, or by the clock where it has none (yet)."""
         fd = starting.fd
         told = starting.read()
-        if told is None:
-            return
-        self._unwatch(fd)
-        self._starting = None
-        self._events.append(DaemonStarted(told if isinstance(told, AgentbusError) else None))
+        self._start_at = None
+        if told is not None:
+            self._unwatch(fd)
+            self._starting = None
+            self._events.append(DaemonStarted(told if isinstance(told, AgentbusError) else None))
+        elif starting.fd >= 0:
+            self._watch(starting.fd, selectors.EVENT_READ)
+        else:
+            self._start_at = self._clock.now().monotonic + POLL_SECONDS
 
     # descriptors
 
@@ -340,7 +343,8 @@ class Shell:
         self._watch(STDIN, 0 if paused else selectors.EVENT_READ)
 
     def _unwatch(self, fd: int) -> None:
-        self._watch(fd, 0)
+        if fd >= 0:
+            self._watch(fd, 0)
 
     def _watch_changing(self) -> None:
         """Outputs while something waits for them, stdin unless too much waits for the harness."""

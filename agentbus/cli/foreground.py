@@ -20,10 +20,10 @@ from agentbus.wire.error_codes import to_data
 
 
 class Arguments(msgspec.Struct, frozen=True):
-    """`report_fd` is where one line tells the starter how it went (see `supervisor.report`)."""
+    """`report_fds` are where one line tells the starter how it went (see `supervisor.report`)."""
 
     config: str | None = None
-    report_fd: int | None = None
+    report_fds: tuple[int, ...] = ()
 
 
 def parse(arguments: Sequence[str]) -> Arguments | None:
@@ -32,10 +32,17 @@ def parse(arguments: Sequence[str]) -> Arguments | None:
     if len(rest) == len(arguments) or len(rest) % 2:
         return None
     given = dict(zip(rest[::2], rest[1::2], strict=True))
-    config, report_fd = given.pop("--config", None), given.pop("--report-fd", None)
-    if given or not (report_fd is None or report_fd.isdecimal()):
+    config, numbers = given.pop("--config", None), given.pop("--report-fd", None)
+    report_fds = descriptors(numbers)
+    if given or (numbers is not None and not report_fds):
         return None
-    return Arguments(config, None if report_fd is None else int(report_fd))
+    return Arguments(config, report_fds)
+
+
+def descriptors(numbers: str | None) -> tuple[int, ...]:
+    """Of `7` or `7,8`; none where it is anything else."""
+    parts = (numbers or "").split(",")
+    return tuple(map(int, parts)) if all(part.isdecimal() for part in parts) else ()
 
 
 def run(arguments: Arguments) -> int:
@@ -44,6 +51,6 @@ def run(arguments: Arguments) -> int:
         configuration = load(arguments.config)
     except AgentbusError as error:
         sys.stderr.write(f"agentbus: {error.line}\n")
-        Report(arguments.report_fd).failure(to_data(error))
+        Report(*arguments.report_fds).failure(to_data(error))
         return exits.FAILED
-    return run_daemon(configuration, arguments.report_fd)
+    return run_daemon(configuration, arguments.report_fds)

@@ -3,6 +3,7 @@
     runtime directory   ~/.local/state/agentbus, or AGENTBUS_RUNTIME_DIR
         bus.sock        what adapters connect to
         daemon.lock     flock'ed by the daemon and its children; says who and where
+        start.lock      flock'ed by a daemon that starts; says how the last start went
         redis/          the dedicated server's lock and sockets
     data directory      setting `data_directory`
         data.lock       flock'ed likewise: two runtime directories, one database is refused
@@ -47,6 +48,7 @@ class Paths(msgspec.Struct, frozen=True):
     runtime_directory: str
     socket: str
     lock: str
+    start_lock: str
     redis_directory: str
     redis_lock: str
     data_directory: str
@@ -86,6 +88,7 @@ def locate(settings: Settings, environ: Mapping[str, str] = os.environ) -> Paths
         runtime_directory=runtime,
         socket=_near(runtime, "bus.sock"),
         lock=os.path.join(runtime, "daemon.lock"),
+        start_lock=os.path.join(runtime, "start.lock"),
         redis_directory=redis,
         redis_lock=os.path.join(redis, "redis.lock"),
         data_directory=data,

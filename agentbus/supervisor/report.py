@@ -1,4 +1,8 @@
-"""The one line by which a daemon tells whoever started it how that went."""
+"""The one line by which a daemon tells whoever started it how that went.
+
+It goes to a pipe, and to the file whose lock the starter took (`client.attempts`), for all who wait
+for the same start; closing that gives the lock up.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +15,17 @@ from agentbus.wire.error_codes import ErrorData
 
 
 class Report:
-    """Writes at most one line, then closes the pipe; without a pipe it does nothing."""
+    """Writes at most one line to each descriptor, then closes it; without any it does nothing."""
 
-    def __init__(self, fd: int | None) -> None:
-        self._fd = fd
-        if fd is not None:
+    def __init__(self, *fds: int) -> None:
+        self._fds = fds
+        for fd in fds:
             os.set_inheritable(fd, False)
 
     @property
     def awaited(self) -> bool:
-        """Whether somebody waits at the other end."""
-        return self._fd is not None
+        """Whether somebody waits for it still."""
+        return bool(self._fds)
 
     def ready(self, pid: int) -> None:
         """The daemon with this pid serves."""
@@ -32,13 +36,14 @@ class Report:
         self._write({"error": data})
 
     def close(self) -> None:
-        """Gives the pipe up; without a line its reader knows that the daemon died."""
-        fd, self._fd = self._fd, None
-        if fd is not None:
+        """Gives them up; without a line their readers know that the daemon died."""
+        fds, self._fds = self._fds, ()
+        for fd in fds:
             os.close(fd)
 
-    def _write(self, line: dict[str, object]) -> None:
-        if self._fd is not None:
-            with contextlib.suppress(OSError):  # nobody waits any more
-                os.write(self._fd, msgspec.json.encode(line) + b"\n")
-            self.close()
+    def _write(self, document: dict[str, object]) -> None:
+        line = msgspec.json.encode(document) + b"\n"
+        for fd in self._fds:
+            with contextlib.suppress(OSError):  # nobody waits any more, or the disk is full
+                os.write(fd, line)
+        self.close()

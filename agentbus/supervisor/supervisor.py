@@ -43,15 +43,15 @@ _log = logs.get(__name__)
 
 def run_daemon(
     configuration: Configuration,
-    report_fd: int | None,
+    report_fds: Sequence[int] = (),
     services: Sequence[Service] = SERVICES,
 ) -> int:
     """Runs the daemon until it is stopped; the exit code.
 
     Where another daemon serves this runtime directory, reports that one as ready and returns.
-    Whatever keeps it from serving goes to the report pipe and, as one line, to stderr.
+    Whatever keeps it from serving goes to the report's descriptors and, as one line, to stderr.
     """
-    report = Report(report_fd)
+    report = Report(*report_fds)
     try:
         return _start(configuration, report, services)
     except AgentbusError as error:

@@ -16,11 +16,13 @@ from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from agentbus.config import Settings
 from agentbus.supervisor.redis_discovery import discover
 from tests.support.daemon import BOUND, Daemon, wait
+from tests.support.launches import Launches
 from tests.support.peers import Peer, RefusedError
 from tests.support.stdio import Adapter, ToolError
 
@@ -113,7 +115,8 @@ def files(bus: Daemon) -> dict[str, tuple[int, int]]:
 
 
 def test_row_10_what_a_dead_daemon_left_hinders_none_of_twenty(cold_bus: Daemon) -> None:
-    """A socket nobody listens at, and locks that name a living process which is somebody else's."""
+    """A socket nobody listens at, and locks that name a living process which is somebody else's.
+    One daemon is launched, for all of them."""
     paths = cold_bus.paths
     os.makedirs(paths.redis_directory, 0o700)
     os.makedirs(paths.data_directory, 0o700)
@@ -130,6 +133,7 @@ def test_row_10_what_a_dead_daemon_left_hinders_none_of_twenty(cold_bus: Daemon)
         )
         for path in (paths.lock, paths.data_lock, paths.redis_lock):
             Path(path).write_text(stale_owner)
+        launches = Launches(cold_bus)
         began = time.monotonic()
         adapters = [
             stack.enter_context(Adapter(cold_bus.environment, greet=False)) for _ in range(ADAPTERS)
@@ -142,11 +146,21 @@ def test_row_10_what_a_dead_daemon_left_hinders_none_of_twenty(cold_bus: Daemon)
             adapter.structured(adapter.answer(number)["result"])
         print(
             f"{ADAPTERS} adapters launched in {up - began:.1f} s, all answered after "
-            f"{time.monotonic() - began:.1f} s"
+            f"{time.monotonic() - began:.1f} s; {processor_seconds(cold_bus, adapters):.1f} s of "
+            "processors in all"
         )
+        assert int(launches) == 1
         assert innocent.poll() is None
         innocent.kill()
         assert wait(lambda: cold_bus.supervisors() == [cold_bus.pid("supervisor")])
+
+
+def processor_seconds(bus: Daemon, adapters: list[Adapter]) -> float:
+    """What adapters and daemon have used so far."""
+    pids = [adapter.pid for adapter in adapters]
+    pids += [process["pid"] for process in bus.status()["processes"]]
+    used = [psutil.Process(pid).cpu_times() for pid in pids]
+    return sum(each.user + each.system for each in used)
 
 
 # ---- starting and stopping

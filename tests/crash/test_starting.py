@@ -1,18 +1,24 @@
 """A start that takes long: `agentbus daemon` says what it waits for, and returns once it is
-true that the bus runs."""
+true that the bus runs. Starts of many at once: one daemon is launched for all of them."""
 
 from __future__ import annotations
 
 import os
+import signal
 import sqlite3
 import subprocess
 import sys
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
+import pytest
+
+from agentbus.client import attempts
 from agentbus.config import Settings
 from agentbus.supervisor.redis_discovery import discover
-from tests.support.daemon import BOUND, Daemon
+from tests.support.daemon import BOUND, Daemon, wait
+from tests.support.launches import Launches
+from tests.support.stdio import Adapter, ToolError
 
 
 def begin(bus: Daemon) -> subprocess.Popen[str]:
@@ -73,3 +79,54 @@ def test_a_second_start_waits_for_the_recovery_of_the_first(tmp_path: Path) -> N
         outputs = {each.communicate(timeout=2 * BOUND)[0] for each in starting}
         assert outputs == {f"agentbus is running (pid {bus.supervisors()[0]})\n"}
         assert bus.status()["state"] == "ready"
+
+
+# ---- many at once
+
+MANY = 8
+
+
+def test_adapters_and_commands_at_once_launch_one_daemon() -> None:
+    with Daemon() as bus, ExitStack() as stack:
+        launches = Launches(bus)
+        commands = [begin(bus) for _ in range(2)]
+        adapters = [stack.enter_context(Adapter(bus.environment, greet=False)) for _ in range(MANY)]
+        for adapter in adapters:
+            adapter.greet()
+        for adapter in adapters:
+            adapter.call("whoami")
+        told = {command.communicate(timeout=2 * BOUND)[0] for command in commands}
+        assert told == {f"agentbus is running (pid {bus.supervisors()[0]})\n"}
+        assert int(launches) == 1
+
+
+def test_what_keeps_the_daemon_from_starting_is_told_to_each_who_waits() -> None:
+    with Daemon() as bus, ExitStack() as stack:
+        os.mkdir(bus.paths.data_directory)
+        os.chmod(bus.paths.data_directory, 0o755)
+        adapters = [stack.enter_context(Adapter(bus.environment, greet=False)) for _ in range(MANY)]
+        for adapter in adapters:
+            adapter.greet()
+        for adapter in adapters:
+            with pytest.raises(ToolError, match="open to other users") as caught:
+                adapter.call("whoami")
+            assert caught.value.code == "unsafe_permissions"
+
+
+@pytest.mark.parametrize("victim", ["starter", "daemon"])
+def test_a_start_killed_half_way_keeps_nobody_from_a_daemon(victim: str, tmp_path: Path) -> None:
+    with Daemon(redis_executable=slow_server(tmp_path, 3)) as bus, ExitStack() as stack:
+        launches = Launches(bus)
+        first = begin(bus)
+        assert wait(lambda: os.path.exists(bus.paths.socket))
+        others = [stack.enter_context(Adapter(bus.environment)) for _ in range(3)]
+        waiting = begin(bus)
+        assert attempts.take(bus.paths.start_lock) is None
+        os.kill(first.pid if victim == "starter" else bus.supervisors()[0], signal.SIGKILL)
+        for adapter in others:
+            adapter.call("whoami")
+        out, _ = waiting.communicate(timeout=2 * BOUND)
+        assert out == f"agentbus is running (pid {bus.supervisors()[0]})\n"
+        assert int(launches) == (1 if victim == "starter" else 2)
+        first.communicate(timeout=2 * BOUND)
+        assert first.returncode == (-signal.SIGKILL if victim == "starter" else 1)

@@ -18,14 +18,15 @@ def daemon(
     foreground: Annotated[
         bool, typer.Option("--foreground", help="Stay in this terminal until Ctrl-C.")
     ] = False,
-    report_fd: Annotated[int | None, typer.Option("--report-fd", hidden=True)] = None,
+    report_fd: Annotated[str | None, typer.Option("--report-fd", hidden=True)] = None,
 ) -> None:
     """Start the bus unless it runs, and return when it is ready (or say why it is not).
 
     While it recovers, stderr says what it waits for.
     """
     if foreground or report_fd is not None:
-        raise typer.Exit(here.run(here.Arguments(str(config) if config else None, report_fd)))
+        told = here.descriptors(report_fd)
+        raise typer.Exit(here.run(here.Arguments(str(config) if config else None, told)))
     configuration = load(config)
     progress = Progress(configuration)
     pid = start(configuration, meanwhile=progress.look)

@@ -140,4 +140,4 @@ def services(left: str = "run", right: str = "run") -> tuple[Service, ...]:
 
 if __name__ == "__main__":
     _, config, report, left, right = sys.argv
-    sys.exit(run_daemon(load(config), int(report), services(left, right)))
+    sys.exit(run_daemon(load(config), [int(report)], services(left, right)))

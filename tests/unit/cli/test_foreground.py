@@ -15,8 +15,8 @@ from agentbus.runtime import exits
     [
         (["--foreground"], Arguments()),
         (["--foreground", "--config", "c.json"], Arguments("c.json")),
-        (["--report-fd", "7", "--foreground"], Arguments(None, 7)),
-        (["--config", "c", "--foreground", "--report-fd", "3"], Arguments("c", 3)),
+        (["--report-fd", "7", "--foreground"], Arguments(None, (7,))),
+        (["--config", "c", "--foreground", "--report-fd", "3,11"], Arguments("c", (3, 11))),
     ],
 )
 def test_the_plain_shape_is_understood(arguments, parsed):
@@ -33,6 +33,7 @@ def test_the_plain_shape_is_understood(arguments, parsed):
         ["--foreground", "--config=c"],
         ["--foreground", "--verbose", "1"],
         ["--foreground", "--report-fd", "x"],
+        ["--foreground", "--report-fd", "7,"],
     ],
 )
 def test_anything_else_is_left_to_the_real_parser(arguments):
@@ -43,7 +44,7 @@ def test_a_bad_configuration_is_told_to_the_person_and_to_the_starter(tmp_path, 
     file = tmp_path / "config.json"
     file.write_text('{"prefetch_mib": 0}')
     reader, writer = os.pipe()
-    code = foreground.run(Arguments(str(file), writer))
+    code = foreground.run(Arguments(str(file), (writer,)))
     with open(reader, "rb") as pipe:
         line = pipe.read()
     assert code == exits.FAILED
@@ -56,10 +57,10 @@ def test_the_daemon_gets_the_settings_and_the_report(tmp_path, monkeypatch):
     file.write_text('{"prefetch_mib": 2}')
     seen = []
 
-    def run_daemon(configuration, report_fd):
-        seen.append((configuration.settings.prefetch_mib, report_fd))
+    def run_daemon(configuration, report_fds):
+        seen.append((configuration.settings.prefetch_mib, report_fds))
         return 7
 
     monkeypatch.setattr(foreground, "run_daemon", run_daemon)
-    assert foreground.run(Arguments(str(file), None)) == 7
-    assert seen == [(2, None)]
+    assert foreground.run(Arguments(str(file))) == 7
+    assert seen == [(2, ())]

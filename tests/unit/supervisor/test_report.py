@@ -58,4 +58,4 @@ def test_nobody_listening_is_no_error():
     read, write = os.pipe()
     os.close(read)
     Report(write).ready(7)
-    Report(None).ready(7)
+    Report().ready(7)

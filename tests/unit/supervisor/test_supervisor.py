@@ -8,18 +8,18 @@ from agentbus.runtime.owners import Owner
 from agentbus.supervisor import locks, supervisor
 
 
-def run(tmp_path, monkeypatch, report_fd):
+def run(tmp_path, monkeypatch, *report_fds):
     """A daemon where process 7 serves already."""
     file = tmp_path / "config.json"
     file.write_text(f'{{"data_directory": "{tmp_path}/data"}}')
     monkeypatch.setenv("AGENTBUS_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setattr(locks, "take_daemon", lambda _: Owner(7, "/s"))
     monkeypatch.setattr(os, "umask", lambda _: 0)
-    return supervisor.run_daemon(load(str(file)), report_fd)
+    return supervisor.run_daemon(load(str(file)), report_fds)
 
 
 def test_a_second_daemon_by_hand_says_who_runs(tmp_path, monkeypatch, capsys):
-    assert run(tmp_path, monkeypatch, None) == exits.OK
+    assert run(tmp_path, monkeypatch) == exits.OK
     assert capsys.readouterr().err == "agentbus is already running (process 7)\n"
 
 
