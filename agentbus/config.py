@@ -22,6 +22,9 @@ KIB: Final = 1024
 CONFIG_VARIABLE: Final = "AGENTBUS_CONFIG"
 DEFAULT_PATH: Final = "~/.config/agentbus/config.json"
 
+PRIVATE: Final = frozenset({"inspection_command"})
+"""Settings that may hold a password: errors, which logs and reports repeat, do not show them."""
+
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Effective values. Units are in the names; the bounds are the file format's."""
@@ -168,7 +171,8 @@ def check(file: str, key: str, value: object) -> None:
     try:
         msgspec.convert(value, fields[key])
     except msgspec.ValidationError as error:
-        shown = msgspec.json.encode(value).decode()[:80]
+        what = msgspec.json.encode(value).decode()[:80]
+        shown = "not shown here" if key in PRIVATE else what
         raise ConfigInvalid(
             f"{file}: {key} is {shown}, allowed is {allowed(key)} ({error})"
         ) from error

@@ -262,3 +262,11 @@ def test_every_setting_has_a_description_and_a_default():
     for name in FIELDS:
         assert PROPERTIES[name]["description"]
         assert "default" in PROPERTIES[name]
+
+
+def test_a_value_that_may_hold_a_password_is_not_repeated(tmp_path):
+    file = tmp_path / "config.json"
+    file.write_text('{"inspection_command": "run --token s3cret"}')
+    with pytest.raises(ConfigInvalid, match="inspection_command is not shown here") as refusal:
+        load(file)
+    assert "s3cret" not in str(refusal.value)

@@ -49,6 +49,14 @@ def test_a_configuration_that_cannot_be_used(place: Place, home: Path, text: str
     assert bus.config_path in told.of("configuration", "problem")
 
 
+def test_a_secret_in_a_setting_that_is_not_allowed_is_not_shown(place: Place, home: Path):
+    bus = place()
+    Path(bus.config_path).write_text('{"inspection_command": "run --token s3cret"}')
+    told = Doctor(bus, home)()
+    assert "inspection_command is not shown here" in told.of("configuration", "problem")
+    assert "s3cret" not in told.text
+
+
 def test_a_configuration_that_is_not_there_although_it_is_named(place: Place, home: Path):
     told = Doctor(place(), home)("--config", str(home / "none.json"))
     assert "no such file" in told.of("configuration", "problem")
