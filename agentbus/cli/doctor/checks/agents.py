@@ -15,6 +15,9 @@ PATIENCE_SECONDS: Final = 600
 """A message that waits so long is not about to be read."""
 
 SOON_SECONDS: Final = 6 * 3600
+MANY: Final = 10
+"""Findings about sessions that are told one by one."""
+
 NAMED: Final = 5
 """Channels of a list that are named; of the rest only the number is told."""
 
@@ -27,13 +30,28 @@ def harnesses(facts: Facts) -> Findings:
             "none of Claude Code, Codex, Gemini CLI and opencode was found for this user",
             "install one, or see docs/how-to/connect.md for any other that speaks MCP",
         )
-    elif not any(each.connected or each.error for each in found):
+        return
+    used = _used(facts)
+    if not any(each.connected or each.error or each.name in used for each in found):
         names = ", ".join(each.title for each in found)
         verb = "start" if len(found) > 1 else "starts"
-        yield problem(f"no harness knows the bus: {names} {verb} no `agentbus mcp`", CONNECT)
-    else:
-        for each in found:
+        yield problem(
+            f"no harness knows the bus: {names} {verb} no `agentbus mcp` (what a repository's own "
+            "files say is not looked at)",
+            CONNECT,
+        )
+        return
+    for each in found:
+        if each.name in used and not each.connected and each.error is None:
+            yield ok(f"{each.title} has a session attached, by what a repository's own files say")
+        else:
             yield from _harness(each, facts)
+
+
+def _used(facts: Facts) -> set[str]:
+    """The programs of sessions that are attached now: they start the bus, wherever that stands."""
+    snapshot = facts.bus.snapshot
+    return {each.application for each in snapshot.sessions if each.attached} if snapshot else set()
 
 
 def _harness(harness: Harness, facts: Facts) -> Iterator[Finding]:
@@ -115,7 +133,9 @@ def sessions(facts: Facts) -> Findings:
         )
         return
     told = [finding for each in attached for finding in _session(each, facts.now)]
-    yield from told
+    yield from told[:MANY]
+    if len(told) > MANY:
+        yield warning(f"{len(told) - MANY:,} more like these", "agentbus status")
     if not told:
         names = ", ".join(each.display_name for each in attached)
         yield ok(f"attached and listening: {names}")

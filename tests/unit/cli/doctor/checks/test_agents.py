@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from agentbus.cli.doctor.checks import agents
-from agentbus.cli.doctor.facts import Bus
+from agentbus.cli.doctor.facts import Bus, Harness
 from agentbus.cli.doctor.findings import Result
 from agentbus.cli.snapshot import Channel, Session, Snapshot, Subscription
 
@@ -52,3 +52,24 @@ def test_of_many_channels_some_are_named(facts):
     snapshot = Snapshot(state="ready", sessions=[session], channels=channels)
     [found] = agents.channels(facts(bus=Bus("/s", pid=1, snapshot=snapshot)))
     assert "c0, c1, c2, c3, c4 and 3 more" in found.found
+
+
+def test_a_harness_with_a_session_is_connected_wherever_that_stands(facts):
+    claude = Harness("claude-code", "Claude Code", "/h/.claude.json")
+    [missing] = agents.harnesses(facts(harnesses=[claude]))
+    assert (missing.result, missing.do) == (Result.PROBLEM, ("agentbus init --global",))
+    session = Session("Sam", application="claude-code", attached=True)
+    attached = Bus("/s", pid=1, snapshot=Snapshot(state="ready", sessions=[session]))
+    [found] = agents.harnesses(facts(harnesses=[claude], bus=attached))
+    assert found.result is Result.OK
+    codex = Harness("codex", "Codex", "/h/.codex/config.toml")
+    first, second = agents.harnesses(facts(harnesses=[claude, codex], bus=attached))
+    assert (first.result, second.result) == (Result.OK, Result.WARNING)
+
+
+def test_of_many_sessions_that_hear_nothing_some_are_told(facts):
+    sessions = [Session(f"S{number}", attached=True) for number in range(30)]
+    crowd = Bus("/s", pid=1, snapshot=Snapshot(state="ready", sessions=sessions))
+    told = list(agents.sessions(facts(bus=crowd)))
+    assert len(told) == agents.MANY + 1
+    assert told[-1].found == "20 more like these"
