@@ -18,7 +18,6 @@ another name, is answered and moves nothing.
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -26,6 +25,7 @@ import msgspec
 
 from agentbus.adapter.bindings import TOOL_USE, Bindings, Thread
 from agentbus.errors import ConfigInvalid, InvalidArgument
+from agentbus.runtime import files
 
 PROJECT_FILE: Final = ".agentbus.json"
 PROJECT_FILE_BYTES: Final = 64 * 1024
@@ -287,8 +287,9 @@ def _repository(directory: str) -> str | None:
 
 
 def _read_project(path: str) -> _ProjectFile:
+    """Whoever made the repository chose what lies there."""
     try:
-        return msgspec.json.decode(_content(path), type=_ProjectFile)
+        return msgspec.json.decode(files.content(path, PROJECT_FILE_BYTES), type=_ProjectFile)
     except FileNotFoundError:
         return _ProjectFile()
     except OSError as error:
@@ -298,21 +299,3 @@ def _read_project(path: str) -> _ProjectFile:
             f'{_text(path)} is not as it should be: {error}; allowed is {{"agent": a name, '
             '"channels": [names]}, both optional'
         ) from error
-
-
-def _content(path: str) -> bytes:
-    """Whoever made the repository chose what lies there: a pipe or a device would never end.
-
-    Raises ConfigInvalid and OSError.
-    """
-    fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ConfigInvalid(f"{_text(path)} cannot be read: it is not a regular file")
-        with open(fd, "rb", closefd=False) as file:
-            content = file.read(PROJECT_FILE_BYTES + 1)
-    finally:
-        os.close(fd)
-    if len(content) > PROJECT_FILE_BYTES:
-        raise ConfigInvalid(f"{_text(path)} has more than {PROJECT_FILE_BYTES // 1024} KiB")
-    return content

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from agentbus.errors import ConfigInvalid
+from agentbus.runtime import files
 
 MAX_BYTES: Final = 64 * 1024 * 1024
 BOM: Final = "\ufeff"
@@ -48,21 +49,11 @@ def decode(path: str, content: bytes | None) -> Text | None:
 def read(path: str) -> bytes | None:
     """None where there is no file. Raises ConfigInvalid."""
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+        return files.content(path, MAX_BYTES)
     except FileNotFoundError:
         return None
     except OSError as error:
         raise ConfigInvalid(f"{path} cannot be read: {error.strerror}") from error
-    try:
-        if not stat.S_ISREG(os.fstat(fd).st_mode):
-            raise ConfigInvalid(f"{path} is not a regular file")
-        with open(fd, "rb", closefd=False) as file:
-            content = file.read(MAX_BYTES + 1)
-    finally:
-        os.close(fd)
-    if len(content) > MAX_BYTES:
-        raise ConfigInvalid(f"{path} has more than {MAX_BYTES // 1024 // 1024} MiB")
-    return content
 
 
 def make_directories(path: str) -> list[str]:

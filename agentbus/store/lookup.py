@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from agentbus import sqlite
 from agentbus.model.channel import ChannelInfo
-from agentbus.store import schema
+from agentbus.store.beside import Beside
 from agentbus.store.read import CHANNELS
 from agentbus.wire.links import RowInserted
 
@@ -54,34 +54,8 @@ WIDTH: Final = 128
 _CURRENT: Final = CURRENT.format(marks=", ".join("?" * WIDTH))
 
 
-class Lookup:
-    """A connection for one thread, opened at the first read.
-
-    Raises StorageFailed (Busy among it), DatabaseDamaged, VersionMismatch; every call may be tried
-    again.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._connection: sqlite.Connection | None = None
-
-    def close(self) -> None:
-        """Gives the file up; the next read opens it anew."""
-        connection, self._connection = self._connection, None
-        if connection is not None:
-            connection.close()
-
-    def _open(self) -> sqlite.Connection:
-        if self._connection is None:
-            connection = sqlite.open_reader(self._path)
-            try:
-                with sqlite.translated(self._path):
-                    schema.require_current(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
+class Lookup(Beside):
+    """Looks rows up."""
 
     def _rows(self, statement: str, parameters: Sequence[Any]) -> list[Any]:
         connection = self._open()

@@ -14,6 +14,7 @@ from agentbus import sqlite
 from agentbus.model.channel import ChannelInfo
 from agentbus.model.ids import ChannelId, CommitId, Seq
 from agentbus.store import schema
+from agentbus.store.beside import Beside
 from agentbus.wire.links import Boundary, RowInserted, Tombstoned
 
 HEAD: Final = "SELECT instance, commit_id, purge_floor FROM meta WHERE id = 1"
@@ -136,38 +137,12 @@ class Events(msgspec.Struct, frozen=True):
     purge_floor: CommitId
 
 
-class Reader:
-    """The database as processes other than the writer see it.
-
-    Opened at the first read. Raises StorageFailed (Busy among it), DatabaseDamaged,
-    VersionMismatch; every call may be tried again.
-    """
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._connection: sqlite.Connection | None = None
-
-    def _open(self) -> sqlite.Connection:
-        if self._connection is None:
-            connection = sqlite.open_reader(self._path)
-            try:
-                with sqlite.translated(self._path):
-                    schema.require_current(connection)
-            except BaseException:
-                connection.close()
-                raise
-            self._connection = connection
-        return self._connection
+class Reader(Beside):
+    """The database as processes other than the writer see it."""
 
     def reopen(self) -> None:
         """The file may be another one now: the next read opens it anew."""
         self.close()
-
-    def close(self) -> None:
-        """Gives the file up."""
-        if self._connection is not None:
-            self._connection.close()
-            self._connection = None
 
     def head(self) -> Head:
         """The newest state."""
