@@ -9,14 +9,14 @@ from __future__ import annotations
 import math
 from typing import Any, Final, assert_never
 
-from agentbus.indexer.events import Effect, Event, Note, Renew, Searched
+from agentbus.indexer.events import Effect, Event, Renew, Searched
 from agentbus.indexer.keeper import Keeper, State
 from agentbus.indexer.ports import Index, Remains, Source
 from agentbus.indexer.searches import Searches
 from agentbus.model.ids import CommitId
 from agentbus.model.ports import Instant
 from agentbus.runtime import exits
-from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
+from agentbus.wire.events import Closed, Exit, Note, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.links import (
     GATEWAY_INDEXER,
     IndexState,

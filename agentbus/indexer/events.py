@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import msgspec
 
-from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
+from agentbus.wire.events import Closed, Exit, Note, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.links import SearchAsk, SearchFound, SearchRefused
 
 
@@ -36,14 +34,6 @@ class Cancel(msgspec.Struct, frozen=True):
 
 class Renew(msgspec.Struct, frozen=True):
     """The index is another file now: searches that begin later must open it."""
-
-
-class Note(msgspec.Struct, frozen=True):
-    """A line for the log; fields hold no message contents."""
-
-    level: Literal["info", "warn", "error"]
-    action: str
-    fields: dict[str, Any]
 
 
 Event = Opened | Closed | Received | TurnEnded | Woke | Searched

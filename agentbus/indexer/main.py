@@ -9,7 +9,7 @@ from typing import Final, assert_never
 
 from agentbus.indexer import points
 from agentbus.indexer.core import Core
-from agentbus.indexer.events import Cancel, Event, Note, Renew, Search, Searched
+from agentbus.indexer.events import Cancel, Event, Renew, Search, Searched
 from agentbus.indexer.search import Searcher
 from agentbus.runtime import logs, platform
 from agentbus.runtime.child import Child
@@ -17,6 +17,7 @@ from agentbus.runtime.context import ChildContext
 from agentbus.search.fts5.write import IndexWriter
 from agentbus.store.lookup import Lookup
 from agentbus.store.read import Reader
+from agentbus.wire.events import Note
 from agentbus.wire.links import GATEWAY_INDEXER, GatewayToIndexer, SearchAsk
 
 DEADLINE_SECONDS: Final = 2.0

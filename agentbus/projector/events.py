@@ -6,14 +6,13 @@ connection ends with `Disconnected`, whether it came up or not, and nothing foll
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
 import msgspec
 
 from agentbus.mirror.resp import Command, Reply
 from agentbus.wire.events import (
     Closed,
     Exit,
+    Note,
     Opened,
     Received,
     Send,
@@ -61,14 +60,6 @@ class Ask(msgspec.Struct, frozen=True):
 
     connection: int
     commands: list[Command]
-
-
-class Note(msgspec.Struct, frozen=True):
-    """A line for the log; fields hold no message contents."""
-
-    level: Literal["info", "warn", "error"]
-    action: str
-    fields: dict[str, Any]
 
 
 Event = Opened | Closed | Received | TurnEnded | Woke | Connected | Disconnected | Replied

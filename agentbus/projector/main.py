@@ -17,7 +17,6 @@ from agentbus.projector.events import (
     Disconnect,
     Disconnected,
     Event,
-    Note,
     Replied,
 )
 from agentbus.projector.ports import Source
@@ -26,6 +25,7 @@ from agentbus.runtime.child import Child
 from agentbus.runtime.context import ChildContext
 from agentbus.runtime.tokens import SystemTokens
 from agentbus.store.read import Reader
+from agentbus.wire.events import Note
 from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,

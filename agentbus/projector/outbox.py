@@ -8,8 +8,8 @@ import msgspec
 
 from agentbus.model.ports import Instant
 from agentbus.projector.alarms import Alarms
-from agentbus.projector.events import Effect, Note
-from agentbus.wire.events import Send, WakeAt
+from agentbus.projector.events import Effect
+from agentbus.wire.events import Note, Send, WakeAt
 
 
 class Outbox:

@@ -7,7 +7,7 @@ module and closes the union there.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -56,3 +56,11 @@ class Exit(msgspec.Struct, frozen=True):
     """End the process with this exit code, after what was sent has been written."""
 
     code: int
+
+
+class Note(msgspec.Struct, frozen=True):
+    """A line for the log; fields hold no message contents."""
+
+    level: Literal["info", "warn", "error"]
+    action: str
+    fields: dict[str, Any]

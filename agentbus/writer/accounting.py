@@ -10,7 +10,7 @@ from __future__ import annotations
 from typing import Final
 
 from agentbus.store.write import WriteStore
-from agentbus.writer.events import Note
+from agentbus.wire.events import Note
 
 CHUNK_ROWS: Final = 2000
 

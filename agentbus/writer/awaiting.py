@@ -9,9 +9,8 @@ from agentbus.errors import StorageFailed
 from agentbus.model.ports import Instant
 from agentbus.sqlite import Busy
 from agentbus.wire.error_codes import to_failure
-from agentbus.wire.events import Send
+from agentbus.wire.events import Note, Send
 from agentbus.wire.links import CONTROL, Hindered
-from agentbus.writer.events import Note
 from agentbus.writer.troubles import LOCKED_SECONDS
 
 LOCKED_RETRY_SECONDS: Final = 0.02

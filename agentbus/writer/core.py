@@ -26,6 +26,7 @@ from agentbus.wire.error_codes import to_failure
 from agentbus.wire.events import (
     Closed,
     Exit,
+    Note,
     Opened,
     Received,
     Send,
@@ -58,7 +59,7 @@ from agentbus.wire.links import (
 from agentbus.writer.ages import Ages
 from agentbus.writer.batch import MAX_OPERATIONS, Queue
 from agentbus.writer.commit import carry_out
-from agentbus.writer.events import Effect, Event, Note
+from agentbus.writer.events import Effect, Event
 from agentbus.writer.expiry import Expiry
 from agentbus.writer.place import Place
 from agentbus.writer.retention import Retention

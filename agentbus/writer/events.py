@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal
-
-import msgspec
-
 from agentbus.wire.events import (
     Closed,
     Exit,
+    Note,
     Opened,
     Received,
     Send,
@@ -16,15 +13,6 @@ from agentbus.wire.events import (
     WakeAt,
     Woke,
 )
-
-
-class Note(msgspec.Struct, frozen=True):
-    """A line for the log; fields hold no message contents."""
-
-    level: Literal["info", "warn", "error"]
-    action: str
-    fields: dict[str, Any]
-
 
 Event = Opened | Closed | Received | TurnEnded | Woke
 Effect = Send | WakeAt | Exit | Note

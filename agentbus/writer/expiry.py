@@ -15,10 +15,10 @@ from agentbus.model.ports import Instant
 from agentbus.model.session import EXPIRY_MARKER_HOURS, HOUR_MS
 from agentbus.sqlite import Busy
 from agentbus.store.write import WriteStore
-from agentbus.wire.events import Send
+from agentbus.wire.events import Note, Send
 from agentbus.wire.links import GATEWAY_WRITER, CursorsExpired
 from agentbus.writer.ages import Ages
-from agentbus.writer.events import Effect, Note
+from agentbus.writer.events import Effect
 from agentbus.writer.state import State
 from agentbus.writer.subscriptions import expired_info
 

@@ -12,7 +12,7 @@ from agentbus.runtime.context import ChildContext
 from agentbus.runtime.faults import Point
 from agentbus.runtime.tokens import SystemTokens
 from agentbus.store.write import WriteStore
-from agentbus.wire.events import Received, Send
+from agentbus.wire.events import Note, Received, Send
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     WRITER_PROJECTOR,
@@ -23,7 +23,6 @@ from agentbus.wire.links import (
 )
 from agentbus.writer.awaiting import Awaiting
 from agentbus.writer.core import Core
-from agentbus.writer.events import Note
 from agentbus.writer.opening import open_store
 
 _log = logs.get(__name__)

@@ -31,7 +31,7 @@ from agentbus.sqlite import Busy
 from agentbus.store.write import WriteStore
 from agentbus.store.write.evict import Victim
 from agentbus.store.write.rows import Revision
-from agentbus.wire.events import Send
+from agentbus.wire.events import Note, Send
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     WRITER_PROJECTOR,
@@ -45,7 +45,7 @@ from agentbus.wire.links import (
 from agentbus.writer.accounting import Accounting
 from agentbus.writer.ages import Ages
 from agentbus.writer.capacity import ROW_OVERHEAD, Capacity, Room, Stored
-from agentbus.writer.events import Effect, Note
+from agentbus.writer.events import Effect
 
 T = TypeVar("T")
 

@@ -8,7 +8,8 @@ from agentbus.errors import AgentbusError
 from agentbus.model.ports import Instant
 from agentbus.sqlite import WAL_RESTART_BYTES
 from agentbus.store.write import WriteStore
-from agentbus.writer.events import Effect, Note
+from agentbus.wire.events import Note
+from agentbus.writer.events import Effect
 
 IDLE_SECONDS: Final = 1.0
 """Without a commit for so long, the WAL is moved into the database."""

@@ -9,7 +9,8 @@ from typing import Final
 
 from agentbus.errors import AgentbusError
 from agentbus.model.ports import Instant
-from agentbus.writer.events import Effect, Note
+from agentbus.wire.events import Note
+from agentbus.writer.events import Effect
 
 AGAIN_SECONDS: Final = 60.0
 

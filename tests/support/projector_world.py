@@ -15,11 +15,10 @@ from agentbus.projector.events import (
     Disconnect,
     Disconnected,
     Event,
-    Note,
     Replied,
 )
 from agentbus.projector.states import State
-from agentbus.wire.events import Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
+from agentbus.wire.events import Exit, Note, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.links import (
     CONTROL,
     PROJECTOR_GATEWAY,

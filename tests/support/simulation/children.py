@@ -15,10 +15,9 @@ from agentbus.model.ports import Instant
 from agentbus.runtime import exits
 from agentbus.wire import framing
 from agentbus.wire.error_codes import to_failure
-from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
+from agentbus.wire.events import Closed, Exit, Note, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.links import CONTROL, Failing, Hand, Ping, Pong, Ready, Stop, Taken, ToChild
 from agentbus.writer.awaiting import Awaiting
-from agentbus.writer.events import Note
 from tests.support.simulation.pipes import End
 from tests.support.simulation.processes import Process
 from tests.support.simulation.scheduler import Scheduler, Timer

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from agentbus.indexer.core import Core
-from agentbus.indexer.events import Cancel, Note, Renew, Search
+from agentbus.indexer.events import Cancel, Renew, Search
 from agentbus.indexer.search import Searcher
 from agentbus.search.fts5.write import IndexWriter
 from agentbus.store.lookup import Lookup
 from agentbus.store.read import Reader
+from agentbus.wire.events import Note
 from agentbus.wire.links import GATEWAY_INDEXER, GatewayToIndexer, SearchAsk
 from tests.support.simulation.children import Child, check_note
 from tests.support.simulation.disk import Disk

@@ -11,10 +11,10 @@ from agentbus.projector.events import (
     Connected,
     Disconnect,
     Disconnected,
-    Note,
     Replied,
 )
 from agentbus.store.read import Reader
+from agentbus.wire.events import Note
 from agentbus.wire.links import (
     PROJECTOR_GATEWAY,
     WRITER_PROJECTOR,

@@ -9,6 +9,7 @@ from agentbus.config import Settings
 from agentbus.model.ports import Tokens
 from agentbus.runtime.faults import Point
 from agentbus.store.write import WriteStore
+from agentbus.wire.events import Note
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     WRITER_PROJECTOR,
@@ -16,7 +17,6 @@ from agentbus.wire.links import (
     ProjectorToWriter,
 )
 from agentbus.writer.core import Core
-from agentbus.writer.events import Note
 from agentbus.writer.opening import open_store
 from tests.support.simulation.children import Child, check_note
 from tests.support.simulation.disk import Disk

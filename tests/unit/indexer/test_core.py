@@ -4,14 +4,14 @@ import pytest
 
 from agentbus.errors import DatabaseDamaged, StorageFailed
 from agentbus.indexer.core import TELL_SECONDS
-from agentbus.indexer.events import Cancel, Note, Renew, Searched
+from agentbus.indexer.events import Cancel, Renew, Searched
 from agentbus.indexer.keeper import GATHER_SECONDS, State
 from agentbus.indexer.searches import MOST, WAIT_SECONDS
 from agentbus.model.ids import CommitId
 from agentbus.runtime import exits
 from agentbus.search.fts5.schema import IndexDamaged, Mark
 from agentbus.sqlite import Busy
-from agentbus.wire.events import Closed, Exit, Opened, Received
+from agentbus.wire.events import Closed, Exit, Note, Opened, Received
 from agentbus.wire.links import (
     CONTROL,
     GATEWAY_INDEXER,

@@ -9,11 +9,10 @@ import pytest
 from agentbus.errors import AgentbusError, DatabaseDamaged, StorageFailed
 from agentbus.model.ports import Instant
 from agentbus.sqlite import Busy
-from agentbus.wire.events import Send
+from agentbus.wire.events import Note, Send
 from agentbus.wire.links import CONTROL, Hindered
 from agentbus.writer import awaiting
 from agentbus.writer.awaiting import Awaiting
-from agentbus.writer.events import Note
 from agentbus.writer.troubles import LOCKED_SECONDS
 
 STORE: Any = object()

@@ -13,7 +13,7 @@ from agentbus.runtime import exits
 from agentbus.runtime.faults import Point, no_fault
 from agentbus.sqlite import Busy
 from agentbus.store.write.rows import Rows
-from agentbus.wire.events import Closed, Opened, Send, TurnEnded
+from agentbus.wire.events import Closed, Note, Opened, Send, TurnEnded
 from agentbus.wire.links import (
     CONTROL,
     GATEWAY_WRITER,
@@ -35,7 +35,6 @@ from agentbus.wire.links import (
 )
 from agentbus.writer import core, identity
 from agentbus.writer.core import RETRY_SECONDS
-from agentbus.writer.events import Note
 from agentbus.writer.troubles import LOCKED_SECONDS
 from tests.support.writer_world import World
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from agentbus.config import Settings
 from agentbus.model.ports import Instant
 from agentbus.store.write.rows import MESSAGE_BYTES, RECEIPT_BYTES
-from agentbus.wire.events import TurnEnded
+from agentbus.wire.events import Note, TurnEnded
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     WRITER_PROJECTOR,
@@ -32,7 +32,6 @@ from agentbus.wire.links import (
     StatusAsk,
 )
 from agentbus.writer import retention
-from agentbus.writer.events import Note
 from tests.support.writer_world import World
 
 HOUR = 3600.0

@@ -9,7 +9,7 @@ import pytest
 from agentbus.errors import StorageFailed
 from agentbus.model.ports import Instant
 from agentbus.sqlite import WAL_RESTART_BYTES
-from agentbus.writer.events import Note
+from agentbus.wire.events import Note
 from agentbus.writer.tidy import IDLE_SECONDS, RETRY_SECONDS, WAL_LIMIT_BYTES, Tidy
 
 

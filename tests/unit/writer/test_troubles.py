@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from agentbus.errors import StorageFailed
 from agentbus.model.ports import Instant
-from agentbus.writer.events import Note
+from agentbus.wire.events import Note
 from agentbus.writer.troubles import AGAIN_SECONDS, LOCKED_SECONDS, Troubles
 
 
