@@ -45,6 +45,11 @@ SILENCE_SECONDS: Final = 30.0
 
 FIRST_DELAY: Final = 0.02
 LONGEST_DELAY: Final = 1.0
+
+FAILING_DELAY: Final = 30.0
+"""The longest between starts that fail, while nobody asks for anything: each costs a second of
+processors, and what ends them may go on for hours."""
+
 STARTING_SECONDS: Final = 60.0
 """A starting daemon that has not reported for so long is looked for without its report."""
 
@@ -162,7 +167,7 @@ class Link:
         if error is None:
             self._connect()
         else:
-            self._give_up(error, now)
+            self._give_up(error, now, FAILING_DELAY)
 
     def closed(self, now: float) -> None:
         """The connection is gone."""
@@ -228,18 +233,18 @@ class Link:
         self._move(State.CONNECTING)
         self._effects.append(Connect())
 
-    def _give_up(self, error: AgentbusError, now: float) -> None:
+    def _give_up(self, error: AgentbusError, now: float, longest: float = LONGEST_DELAY) -> None:
         """For the moment, or until somebody asks again where another try would not help."""
         if isinstance(error, Recovering | Unavailable):
-            self._back_off(now)
+            self._back_off(now, longest)
             return
         self.problem, self._problem_until = error, now + LONGEST_DELAY
         self.may_start = False
         self._rest(now, LOOKING_SECONDS)
 
-    def _back_off(self, now: float) -> None:
+    def _back_off(self, now: float, longest: float = LONGEST_DELAY) -> None:
         self._rest(now, self._delay if self.may_start else LOOKING_SECONDS)
-        self._delay = min(2 * self._delay, LONGEST_DELAY)
+        self._delay = min(2 * self._delay, longest)
 
     def _rest(self, now: float, seconds: float) -> None:
         self._move(State.IDLE)

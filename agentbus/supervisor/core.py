@@ -22,7 +22,6 @@ import msgspec
 from agentbus.errors import (
     AgentbusError,
     InternalError,
-    RedisIncompatible,
     StorageFailed,
     Unavailable,
 )
@@ -300,10 +299,11 @@ class Core:
             state=process.state.value,
         )
         was_ready = process.state is not State.STARTING
+        condemned = process.state is State.CONDEMNED
         process.move(State.ABSENT)
         process.deadline = None
         if process is self._redis:
-            self._care.ended(status)
+            self._care.ended(status, condemned=condemned)
             self._outbox.tell_redis(RedisDown(f"the server ended with {_spoken(status)}"))
         self._lost(process, was_ready=was_ready, how=_spoken(status))
 
@@ -329,7 +329,7 @@ class Core:
         text = f"{process.name} keeps dying, the last time with {how}; its log is {log}, the "
         text += "supervisor's is beside it"
         if process is self._redis:
-            self._fail_with(self._care.complaint or to_failure(RedisIncompatible(text)))
+            self._fail_with(self._care.verdict(text))
         elif self._roster.services[process.name].needed:
             self._fail(InternalError(text))
         else:

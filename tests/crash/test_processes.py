@@ -113,6 +113,8 @@ def test_a_process_that_keeps_dying_ends_the_daemon_with_its_name(
         log = Path(bus.paths.log("supervisor")).read_text()
         assert "action=daemon_failed" in log
         assert f"{process} keeps dying, the last time with signal 9" in log
+        expected = "unavailable" if process == "redis" else "internal"
+        assert f"action=daemon_failed code={expected} " in log
         if process != "gateway":  # which tells adapters of the end; without it they start another
             code, shown = status(bus)
             assert (code, shown["state"]) == (3, "stopped")

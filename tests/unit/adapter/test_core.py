@@ -83,6 +83,21 @@ def test_a_daemon_that_died_while_starting_is_started_again_for_a_call(make):
     assert world.result(identifier)["agent"] == "Sam"
 
 
+def test_a_daemon_that_never_comes_up_is_hardly_tried_while_idle_and_at_once_for_a_call(
+    make,
+):
+    world = make()
+    world.running = False
+    world.start_error = Unavailable("it was killed")
+    world.begin().greet()
+    world.pass_time(600)
+    started = world.started
+    assert started < 40
+    world.start_error = None
+    assert world.now_result("whoami")["agent"] == "Sam"
+    assert world.started == started + 1
+
+
 def test_a_starting_daemon_that_never_reports_is_looked_for_all_the_same(make):
     world = make()
     world.running = False
