@@ -34,7 +34,7 @@ class Progress:
 
     def look(self) -> str:
         """The state of the bus, after telling what it waits for where that is new."""
-        document = self._status()
+        document, told = self._status()
         state: str = document["state"]
         now = self._clock.now().monotonic
         seen = _moving(document)
@@ -42,7 +42,7 @@ class Progress:
             self._seen, self._moved_at = seen, now
         self._text = waits_for(document)
         late = now - self._began >= QUIET_SECONDS
-        if state != "ready" and late and self._text != self._told:
+        if told and state != "ready" and late and self._text != self._told:
             self._told = self._text
             sys.stderr.write(f"agentbus is not ready yet: {self._text}\n")
         return state
@@ -56,11 +56,13 @@ class Progress:
                 raise Unavailable(f"the bus is not ready: {self._text}; {logs} tells more")
             select.select([], [], [], LOOK_SECONDS)
 
-    def _status(self) -> dict[str, Any]:
+    def _status(self) -> tuple[dict[str, Any], bool]:
+        """And whether the daemon told it: one that cannot be asked may be about to say itself why
+        it ends, and whoever started it hears that."""
         try:
-            return admin.status(self._configuration)
+            return admin.status(self._configuration), True
         except (NotRunning, Unavailable) as error:
-            return {"state": "starting", "reasons": [error.message]}
+            return {"state": "starting", "reasons": [error.message]}, False
 
 
 def waits_for(document: dict[str, Any]) -> str:

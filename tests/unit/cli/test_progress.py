@@ -83,6 +83,17 @@ def test_a_bus_in_which_nothing_moves_is_given_up_with_what_it_waits_for(world, 
     assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+def test_a_daemon_that_cannot_be_asked_is_not_quoted_before_it_has_said_why_it_ends(world, capsys):
+    gone = Unavailable("the daemon has ended the connection")
+    progress = world.show(recovering(1), gone, gone, gone)
+    for _ in range(4):
+        progress.look()
+        world.seconds += 2.0
+    assert "ended the connection" not in capsys.readouterr().err
+    with pytest.raises(Unavailable, match="the daemon has ended the connection"):
+        progress.wait()
+
+
 def test_a_bus_that_is_stopped_meanwhile_is_not_waited_for(world):
     with pytest.raises(Unavailable, match="the daemon is stopping"):
         world.show({"state": "stopping", "reasons": ["the daemon is stopping"]}).wait()
