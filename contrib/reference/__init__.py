@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from reference.commands import commands
 from reference.failures import error_page
+from reference.man import man_page
 from reference.protocol import protocol
 from reference.settings import configuration
 from reference.tools import tools
@@ -17,6 +18,7 @@ def pages() -> dict[str, str]:
     """The text of each page by its file name."""
     return {
         "commands.md": commands(),
+        "agentbus.1": man_page(),
         "tools.md": tools(),
         "protocol.md": protocol(),
         "configuration.md": configuration(),

@@ -16,16 +16,17 @@ def commands() -> str:
     """Every command, from the application itself."""
     application = get_command(app)
     parts = [NOTE.format(source="agentbus/cli"), "# Commands\n", COMMANDS]
-    parts += (_command(path, command) for path, command in _walk(application, ()))
+    parts += (_command(path, command) for path, command in walk(application, ()))
     return "\n".join(parts)
 
 
-def _walk(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
+def walk(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], Any]]:
+    """Each command with the words that name it."""
     subcommands = getattr(command, "commands", None)
     if subcommands is None:
         yield path, command
     for name, subcommand in (subcommands or {}).items():
-        yield from _walk(subcommand, (*path, name))
+        yield from walk(subcommand, (*path, name))
 
 
 def _command(path: tuple[str, ...], command: Any) -> str:
@@ -49,8 +50,10 @@ def _examples(command: str) -> str:
 
 COMMANDS = """\
 `agentbus --help` and `agentbus COMMAND --help` say the same in the terminal; `agentbus --version`
-prints the version. `agentbus --install-completion` has your shell (bash, zsh, fish) complete
-commands and options from its next start on; `agentbus --show-completion` prints what it would add.
+prints the version. `man agentbus` has all of it where pipx has installed the package,
+and `man -l docs/reference/agentbus.1` in a checkout. `agentbus --install-completion` has your shell
+(bash, zsh, fish) complete commands and options from its next start on; `agentbus --show-completion`
+prints what it would add.
 
 | exit code | means |
 |---|---|

@@ -23,6 +23,7 @@ from tests.support.stdio import REVISION
 
 ROOT = Path(__file__).resolve().parents[2]
 SECONDS = 300
+MANUAL = "docs/reference/agentbus.1"
 
 pytestmark = [
     pytest.mark.skipif("AGENTBUS_PACKAGING" not in os.environ, reason="tox -e packaging runs it"),
@@ -75,8 +76,9 @@ def dist(place: Path, builder: Path) -> Path:
     source.mkdir()
     ignored = shutil.ignore_patterns("__pycache__")
     shutil.copytree(ROOT / "agentbus", source / "agentbus", ignore=ignored)
-    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE"):
-        shutil.copy(ROOT / name, source)
+    (source / "docs/reference").mkdir(parents=True)
+    for name in ("pyproject.toml", "README.md", "CHANGELOG.md", "LICENSE", MANUAL):
+        shutil.copy(ROOT / name, source / name)
     build(builder, source, "sdist", "wheel")
     return place / "dist"
 
@@ -89,7 +91,7 @@ def installed(place: Path, dist: Path) -> Path:
 
 
 def modules(names: list[str]) -> set[str]:
-    return {name[name.index("agentbus/") :] for name in names if "/agentbus/" in f"/{name}"}
+    return {name for name in names if name.startswith("agentbus/")}
 
 
 def test_the_wheel_has_every_file_of_the_package(dist: Path) -> None:
@@ -104,6 +106,7 @@ def test_the_wheel_has_every_file_of_the_package(dist: Path) -> None:
     assert modules(names) == sources
     assert {name.partition("/")[0] for name in names} == {
         "agentbus",
+        f"agentbus_local-{__version__}.data",
         f"agentbus_local-{__version__}.dist-info",
     }
 
@@ -127,6 +130,8 @@ def test_what_is_installed_is_complete_and_of_this_version(installed: Path, plac
     run(installed / "python", "-m", "pip", "check", cwd=place)
     found = run(installed / "python", "-c", "import agentbus; print(agentbus.__file__)", cwd=place)
     assert found.startswith(str(place))
+    manual = installed.parent / "share/man/man1/agentbus.1"
+    assert manual.read_text() == (ROOT / MANUAL).read_text()
 
 
 def test_the_demo_of_what_is_installed_loses_nothing(installed: Path, place: Path) -> None:
