@@ -7,6 +7,7 @@ Exit code 0 where every target was met, 1 where one was missed.
 from __future__ import annotations
 
 import argparse
+import signal
 import sys
 import tempfile
 import time
@@ -51,6 +52,7 @@ class Progress:
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what was asked for and prints the tables."""
     options = _options(arguments)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # daemons are stopped on the way out
     progress = Progress()
     plan = (quick if options.quick else full)(options.directory, progress.say)
     names = options.only or list(MEASUREMENTS)

@@ -135,6 +135,7 @@ def _sweep(plan: Plan, bus: Bus, bare: Bare, synchronous: Synchronous) -> Iterat
     for senders in plan.attachments:
         for in_flight in plan.in_flight:
             ours, theirs = [], []
+            plan.say(f"{synchronous}, {senders} attachments with {in_flight} in flight")
             for _ in range(plan.repeats):
                 runs += 1
                 theirs.append(bare.rate(BATCH, plan.sweep_seconds / 2))

@@ -10,6 +10,7 @@ import os
 import shutil
 import tempfile
 import time
+from collections.abc import Callable
 from typing import Final, Literal
 
 import msgspec
@@ -59,16 +60,20 @@ class Bare:
         took: list[float] = []
         total = 0.0
         while total < seconds:
-            took.append(self._commit(batch))
+            took.append(self._commit(batch, time.perf_counter))
             total += took[-1]
         return took
+
+    def cost(self, batch: int) -> float:
+        """Seconds of processor time that one transaction takes."""
+        return self._commit(batch, time.process_time)
 
     def rate(self, batch: int, seconds: float) -> float:
         """Messages a second, in transactions of so many."""
         took = self.run(batch, seconds)
         return len(took) * batch / sum(took)
 
-    def _commit(self, batch: int) -> float:
+    def _commit(self, batch: int, clock: Callable[[], float]) -> float:
         self._commits += 1
         messages, receipts = [], []
         for number in range(self._last + 1, self._last + batch + 1):
@@ -77,11 +82,11 @@ class Bare:
             receipts.append(receipt)
         self._last += batch
         connection = self._connection
-        began = time.perf_counter()
+        began = clock()
         with connection.transaction():
             connection.executemany(INSERT_MESSAGE, messages)
             connection.executemany(INSERT_RECEIPT, receipts)
-        return time.perf_counter() - began
+        return clock() - began
 
     def _rows(self, number: int) -> tuple[tuple[object, ...], tuple[object, ...]]:
         turn, sender = divmod(number, self._sessions)

@@ -89,22 +89,34 @@ def restart(plan: Plan) -> list[Figure]:
     ]
 
 
-def fill(plan: Plan, bus: Bus, messages: int) -> int:
+def fill(
+    plan: Plan,
+    bus: Bus,
+    messages: int,
+    content_bytes: int = CONTENT_BYTES,
+    *,
+    varied: bool = False,
+) -> int:
     """Sends until the bus holds that many; how many it holds then, all of them everywhere."""
-    held = 0
-    turn = 0
+    held = turn = bus.status()["totals"]["messages"]
     while held < messages:
         turn += 1
         spec = Spec(
-            *(bus.place.paths.socket, f"fill{turn}", SENDERS, IN_FLIGHT, CONTENT_BYTES),
+            *(bus.place.paths.socket, f"fill{turn}", SENDERS, IN_FLIGHT, content_bytes),
             warm_up=0.0,
             seconds=60.0,
             messages=messages - held,
+            varied=varied,
         )
         run_load(spec, plan, f"filling, {held} of {messages}")
         held = bus.status()["totals"]["messages"]
-    _until(bus, is_whole)
+    settled(bus)
     return held
+
+
+def settled(bus: Bus) -> None:
+    """Waits until Redis and the index hold everything."""
+    _until(bus, is_whole)
 
 
 def is_whole(status: dict[str, Any]) -> bool:
@@ -232,7 +244,8 @@ def _server(base: str, executable: str) -> Iterator[Redis]:
     command = [executable, "--port", "0", "--unixsocket", path, "--save", ""]
     process = subprocess.Popen(command, cwd=directory, stdout=subprocess.DEVNULL)
     try:
-        yield _connected(path)
+        with closing(_connected(path)) as server:
+            yield server
     finally:
         process.terminate()
         process.wait(10)

@@ -23,7 +23,11 @@ class Redis:
 
     def __init__(self, path: str) -> None:
         self._socket = socket.socket(socket.AF_UNIX)
-        self._socket.connect(path)
+        try:
+            self._socket.connect(path)
+        except OSError:
+            self._socket.close()
+            raise
         self._reader = hiredis.Reader()
 
     def run(self, *command: bytes) -> Any:

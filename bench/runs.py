@@ -36,7 +36,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     exchanges: int = 1_000
     """From one adapter to another."""
 
-    handed_on: int = 100_000
+    handed_on: int = 400_000
     """Messages times subscribers of one fan-out."""
 
     widths: tuple[int, ...] = (1, 10, 50, 100)
@@ -98,7 +98,7 @@ def quick(base: str, say: Callable[[str], None]) -> Plan:
         attachments=(1, 8, 64),
         in_flight=(1, 32),
         exchanges=150,
-        handed_on=10_000,
+        handed_on=40_000,
         widths=(1, 10, 50),
         reports=4_000,
         indexed=2_048,
@@ -106,8 +106,8 @@ def quick(base: str, say: Callable[[str], None]) -> Plan:
         restarted=10_000,
         searched=(2_000, 8_000),
         queries=40,
-        filled=2_500,
-        filled_bytes=32_768,
+        filled=6_000,
+        filled_bytes=16_384,
         idle_seconds=3.0,
         growth_seconds=0.4,
         sessions=(1, 32),

@@ -12,11 +12,11 @@ import msgspec
 import psutil  # type: ignore[import-untyped]
 
 from bench.bus import Bus, Place
-from bench.figures import Figure, at_most, figure
+from bench.figures import Figure, at_most, figure, ratios
 from bench.runs import Plan
 
-MOST_STARTS: Final = 3.0
-MOST_MIB: Final = 24.0
+MOST_STARTS: Final = 2.0
+MOST_MIB: Final = 20.0
 MOST_COLD_SECONDS: Final = 3.0
 REVISION: Final = "2025-11-25"
 FLOOR: Final = [sys.executable, "-c", "import msgspec"]
@@ -85,7 +85,7 @@ class Adapter:
 
 
 def warm(plan: Plan) -> list[Figure]:
-    """Adapters against a running daemon, each between two runs of the floor."""
+    """Adapters against a running daemon, each after a run of the floor."""
     floor: list[float] = []
     listed: list[float] = []
     whole: list[float] = []
@@ -99,14 +99,8 @@ def warm(plan: Plan) -> list[Figure]:
             listed.append(answered)
             whole.append(ended)
             resident.append(mib)
-    base = figure("", floor, "ms").value
     return [
-        at_most(
-            "adapter, first tools/list, of the floor",
-            [ms / base for ms in listed],
-            "x",
-            MOST_STARTS,
-        ),
+        at_most("adapter, first tools/list, of the floor", ratios(listed, floor), "x", MOST_STARTS),
         figure("adapter, first tools/list", listed, "ms"),
         figure("adapter, from start to end of process", whole, "ms"),
         figure("floor: python -c 'import msgspec'", floor, "ms"),

@@ -5,7 +5,19 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from bench import accept, endtoend, fanout, index, recover, start
+from bench import (
+    accept,
+    acknowledge,
+    cleanup,
+    endtoend,
+    fanout,
+    find,
+    growth,
+    idle,
+    index,
+    recover,
+    start,
+)
 from bench.figures import Figure
 from bench.runs import Plan
 
@@ -16,8 +28,13 @@ MEASUREMENTS: Final[dict[str, Callable[[Plan], list[Figure]]]] = {
     "sweep": accept.sweep,
     "end-to-end": endtoend.end_to_end,
     "fan-out": fanout.fan_out,
+    "acknowledgments": acknowledge.acknowledgments,
     "adapter": start.warm,
     "cold": start.cold,
+    "at-rest": idle.at_rest,
+    "search": find.search,
+    "cleanup": cleanup.cleanup,
+    "growth": growth.growth,
     "index": index.index,
     "recover": recover.recover,
     "restart": recover.restart,

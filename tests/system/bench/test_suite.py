@@ -1,0 +1,65 @@
+"""Every measurement of the suite works, at sizes that say nothing about speed."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from math import isfinite
+
+import pytest
+
+from bench.report import Report, draw, markdown
+from bench.runs import Plan
+from bench.suite import MEASUREMENTS
+
+
+@pytest.fixture
+def plan() -> Iterator[Plan]:
+    said: list[str] = []
+    with tempfile.TemporaryDirectory(prefix="ab-", dir="/tmp") as base:
+        yield Plan(
+            base=base,
+            say=said.append,
+            load_seconds=0.2,
+            bare_seconds=0.02,
+            warm_up=0.01,
+            latency_seconds=0.1,
+            repeats=1,
+            starts=1,
+            burst=200,
+            sweep_seconds=0.05,
+            attachments=(2,),
+            in_flight=(3,),
+            exchanges=10,
+            handed_on=800,
+            widths=(1, 2),
+            reports=200,
+            indexed=256,
+            retained=300,
+            restarted=300,
+            searched=(300,),
+            queries=5,
+            filled=1_150,
+            filled_bytes=60_000,
+            growth_seconds=0.1,
+            sessions=(1, 3),
+            channels=(1, 3),
+            stored=(100, 300),
+            sizes=(100, 1_000),
+            idle_seconds=0.1,
+            idle_sessions=2,
+        )
+        assert said
+        assert os.listdir(base) == []
+
+
+@pytest.mark.parametrize("name", MEASUREMENTS)
+def test_a_measurement_comes_to_figures_and_leaves_nothing_behind(name, plan, tmp_path):
+    figures = MEASUREMENTS[name](plan)
+    assert all(isfinite(value) for row in figures for value in (row.low, row.value, row.high))
+    assert all(row.low <= row.value <= row.high for row in figures)
+    assert len({row.name for row in figures}) == len(figures)
+    report = Report({}, {name: figures})
+    assert all(path.read_text().startswith("<svg") for path in draw(report, tmp_path))
+    assert markdown(report)
