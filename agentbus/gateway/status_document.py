@@ -281,6 +281,12 @@ def _channels(facts: Facts) -> Iterator[Document]:
 
 def _warnings(facts: Facts, budgets: Document) -> Iterator[str]:
     yield from facts.alerts
+    if facts.index is not None and facts.index.missing:
+        yield (
+            f"the database has lost at least its last {facts.index.missing} commits: its WAL was "
+            "deleted or cut off, or an older copy was put in its place while the bus did not run; "
+            "the bus goes on with what is there"
+        )
     for name, budget in budgets.items():
         if budget["percent"] is not None and budget["percent"] >= NEARLY_FULL_PERCENT:
             yield (

@@ -121,6 +121,7 @@ class Core:
             keeper.applied,
             keeper.documents,
             keeper.text_bytes,
+            keeper.missing,
         )
         told = self._told
         if told == state:

@@ -76,6 +76,8 @@ class Keeper:
         self.state = State.CLOSED
         self.reason = OPENING
         self.applied = CommitId(0)
+        self.missing = 0
+        """Commits that the database was found to have lost, since this process began."""
 
     @property
     def documents(self) -> int:
@@ -158,6 +160,11 @@ class Keeper:
         head = self._source.head()
         mark = self._index.open()
         doubt = recover.doubt(mark, head)
+        missing = recover.missing(mark, head)
+        if missing:
+            self.missing += missing
+            fields = {"missing": missing, "commit_id": head.commit_id}
+            self._notes.append(("warn", "commits_lost", fields))
         if mark is None or doubt is not None:
             self._notes.append(("info", "index_begins", {"reason": doubt or ""}))
             mark = recover.beginning(head)

@@ -11,6 +11,14 @@ def beginning(head: Head) -> Mark:
     return Mark(head.instance, f"{head.schema}.{VERSION}", 0)
 
 
+def missing(mark: Mark | None, head: Head) -> int:
+    """Commits that the database had once, as its index remembers, and has no more: its WAL was
+    deleted or cut off, or an older copy was put in its place."""
+    if mark is None or mark.instance != head.instance:
+        return 0
+    return max(0, mark.commit_id - head.commit_id)
+
+
 def doubt(mark: Mark | None, head: Head) -> str | None:
     """Why an index that says `mark` must be made anew; None: it can be caught up."""
     if mark is None:

@@ -838,13 +838,15 @@ GatewayToIndexer = IndexUpTo | SearchAsk | SearchCancel
 
 
 class IndexState(Frame, frozen=True, tag=1):
-    """When the link opens, at each change of `ready`, and now and then for `status`."""
+    """When the link opens, at each change of `ready`, and now and then for `status`. `missing` are
+    commits that the database has lost, as the index showed."""
 
     ready: bool
     reason: str
     commit_id: CommitId
     documents: int
     text_bytes: int
+    missing: int = 0
 
 
 class SearchHit(msgspec.Struct, frozen=True, array_like=True):

@@ -460,9 +460,11 @@ class Rig:
         self.event(Received(GATEWAY_WRITER, change))
         return body
 
-    def index(self, *, ready: bool = True, commit: int = 0, reason: str = "") -> None:
+    def index(
+        self, *, ready: bool = True, commit: int = 0, reason: str = "", missing: int = 0
+    ) -> None:
         """The indexer says how it is."""
-        state = IndexState(ready, reason, CommitId(commit), 7, 700)
+        state = IndexState(ready, reason, CommitId(commit), 7, 700, missing)
         self.event(Received(GATEWAY_INDEXER, state))
 
     def found(self, body: bytes | None, failure: Failure | None = None) -> Find:

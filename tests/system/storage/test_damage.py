@@ -87,6 +87,31 @@ def test_of_a_torn_wal_the_whole_commits_before_the_tear_survive(
     assert audit.stored(bus.paths.database) == expected
 
 
+def test_a_deleted_wal_is_a_loss_that_is_told(place: Callable[..., Daemon]) -> None:
+    bus = place(**FAST)
+    bus.start()
+    ids = sent(bus)
+    bus.wait_until(lambda status: bool(status["index"]) and status["index"]["lag_commits"] == 0)
+    newest = bus.status()["sqlite"]["commit_id"]
+    killed(bus)
+    os.unlink(bus.paths.database + "-wal")
+    bus.start()
+    left = bus.status()["sqlite"]["commit_id"]
+    assert left < newest
+    status = bus.wait_until(lambda status: "has lost" in str(status["warnings"]))
+    (warning,) = [each for each in status["warnings"] if "has lost" in each]
+    (line,) = [
+        line
+        for line in Path(bus.paths.log("indexer")).read_text().splitlines()
+        if "action=commits_lost" in line
+    ]
+    (missing,) = [int(part[8:]) for part in line.split() if part.startswith("missing=")]
+    assert 0 < missing <= newest
+    assert f"has lost at least its last {missing} commits" in warning
+    assert sent(bus, first=COUNT, count=2)
+    assert len(shown(bus)) < len(ids) + 2
+
+
 @pytest.mark.parametrize("loss", ["deleted", "emptied", "emptied beside its wal"])
 def test_a_database_that_is_gone_is_not_silently_another_bus(
     place: Callable[..., Daemon], loss: str

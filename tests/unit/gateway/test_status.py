@@ -237,9 +237,11 @@ def test_restarts_and_full_budgets_are_warned_of() -> None:
         rig.frame(StatusAsk).ref, "p", 60 * 2**20, 1, 1, CommitId(1), "full", 0, 0, 0, 0, 0, []
     )
     rig.outcomes(full)
+    rig.index(missing=5)
     rig.sleep(2)
     warnings = rig.result(connection, request)["status"]["warnings"]
     assert any("sqlite_budget_mib" in warning and "93.8 %" in warning for warning in warnings)
+    assert any("lost at least its last 5 commits" in warning for warning in warnings)
     log = log_file(rig.settings, "supervisor")  # only the supervisor knows how a process died
     assert f"writer was restarted 2 times; {log} says why" in warnings
 

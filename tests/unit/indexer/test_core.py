@@ -79,6 +79,17 @@ def test_an_index_in_doubt_is_made_anew(rig, instance, schema, commit_id, reason
     assert reason in note["reason"]
 
 
+def test_a_database_that_is_older_than_its_index_has_lost_something_and_it_is_told(rig):
+    rig.source.newest = 7
+    rig.start()
+    rig.source.newest = 3
+    rig.restart()
+    rig.start()
+    assert rig.index.ids == [1, 2, 3]
+    assert notes(rig, "commits_lost") == [{"missing": 4, "commit_id": 3}]
+    assert [state.missing for state in rig.take(IndexState)][-1] == 4
+
+
 def test_commits_come_together_for_a_moment(rig):
     rig.start()
     reads = rig.source.reads
