@@ -19,6 +19,8 @@ from bench import (
     start,
 )
 from bench.figures import Figure
+from bench.peers.brokers import brokers
+from bench.peers.compare import peers
 from bench.runs import Plan
 
 MEASUREMENTS: Final[dict[str, Callable[[Plan], list[Figure]]]] = {
@@ -38,4 +40,5 @@ MEASUREMENTS: Final[dict[str, Callable[[Plan], list[Figure]]]] = {
     "index": index.index,
     "recover": recover.recover,
     "restart": recover.restart,
+    "peers": lambda plan: [*peers(plan), *brokers(plan)],
 }
