@@ -201,6 +201,17 @@ class Projecting(RuleBasedStateMachine):
     def a_command_is_refused(self, name: bytes, skip: int) -> None:
         self.world.redis.refuse(name, skip=skip)
 
+    @precondition(lambda self: self.world.source.current())
+    @rule(skip=st.integers(0, 1))
+    def the_projector_dies_before_it_reads_a_refusal(self, skip: int) -> None:
+        """Of a transaction; Redis may carry out those behind it all the same."""
+        self.world.settle()
+        self.world.redis.refuse(b"EXEC", skip=skip)
+        for name in sorted(self.world.source.current())[:3]:
+            self._tell(self.world.source.edit(name), told=True)
+        self.world.redis.refusals.clear()
+        self.projector_restarts()
+
     @rule(kind=st.sampled_from(sorted(TROUBLES)))
     def trouble(self, kind: str) -> None:
         getattr(self, kind)()
