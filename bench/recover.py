@@ -18,6 +18,7 @@ from typing import Any, Final
 import psutil  # type: ignore[import-untyped]
 
 from agentbus.mirror import keys
+from agentbus.supervisor.restart import WINDOW
 from bench.accept import CONTENT_BYTES, IN_FLIGHT, SENDERS, SETTINGS
 from bench.bus import Bus
 from bench.figures import Figure, at_least, at_most, figure
@@ -39,8 +40,18 @@ def recover(plan: Plan) -> list[Figure]:
     """Every process but Redis killed beside `plan.retained` messages; then Redis."""
     with Bus(plan.base, LARGE) as bus:
         count = fill(plan, bus, plan.retained)
-        killed = {name: _killed(plan, bus, name) for name in PROCESSES}
-        kept, anew = _redis_killed(plan, bus)
+        killed: dict[str, list[float]] = {name: [] for name in PROCESSES}
+        kept, anew = [], []
+        kills = Kills(bus)
+        for repeat in range(plan.repeats):
+            for name in PROCESSES:
+                plan.say(f"{name} killed, {repeat + 1} of {plan.repeats}")
+                killed[name].append(kills.kill(name))
+            plan.say(f"Redis killed, {repeat + 1} of {plan.repeats}")
+            _await_snapshot(bus)
+            kept.append(kills.kill("redis"))
+            shutil.rmtree(bus.place.paths.snapshot_directory)
+            anew.append(kills.kill("redis"))
         bare = _bare_rate(plan, bus)
     rates = [count / seconds for seconds in anew]
     return [
@@ -132,38 +143,30 @@ def is_whole(status: dict[str, Any]) -> bool:
 # ---- killed
 
 
-def _killed(plan: Plan, bus: Bus, name: str) -> list[float]:
-    seconds = []
-    for repeat in range(plan.repeats):
-        plan.say(f"{name} killed, {repeat + 1} of {plan.repeats}")
-        seconds.append(_kill(bus, name))
-        _until(bus, is_whole)
-    return seconds
+class Kills:
+    """Kills with a minute between two of the same process: a successor is started at once only
+    where there was no death before it, and after five the bus gives up."""
 
+    def __init__(self, bus: Bus) -> None:
+        self._bus = bus
+        self._last: dict[str, float] = {}
 
-def _kill(bus: Bus, name: str) -> float:
-    """Seconds until the bus is ready with a successor."""
-    killed = _pid(bus.status(), name)
-    assert killed is not None
-    began = time.perf_counter()
-    os.kill(killed, signal.SIGKILL)
-    _until(
-        bus, lambda status: status["state"] == "ready" and _pid(status, name) not in {None, killed}
-    )
-    return time.perf_counter() - began
+    def kill(self, name: str) -> float:
+        """Seconds until the bus is ready with a successor; everything is whole then."""
+        time.sleep(max(0.0, self._last.get(name, -WINDOW) + WINDOW + 1 - time.monotonic()))
+        killed = _pid(self._bus.status(), name)
+        assert killed is not None
 
+        def replaced(status: dict[str, Any]) -> bool:
+            return status["state"] == "ready" and _pid(status, name) not in {None, killed}
 
-def _redis_killed(plan: Plan, bus: Bus) -> tuple[list[float], list[float]]:
-    kept, anew = [], []
-    for repeat in range(plan.repeats):
-        plan.say(f"Redis killed, {repeat + 1} of {plan.repeats}")
-        _await_snapshot(bus)
-        kept.append(_kill(bus, "redis"))
-        _until(bus, is_whole)
-        shutil.rmtree(bus.place.paths.snapshot_directory)
-        anew.append(_kill(bus, "redis"))
-        _until(bus, is_whole)
-    return kept, anew
+        self._last[name] = time.monotonic()
+        began = time.perf_counter()
+        os.kill(killed, signal.SIGKILL)
+        _until(self._bus, replaced)
+        took = time.perf_counter() - began
+        _until(self._bus, is_whole)
+        return took
 
 
 def _await_snapshot(bus: Bus) -> None:
