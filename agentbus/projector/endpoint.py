@@ -34,7 +34,7 @@ WATCH: Final = "watch"
 ALARMS: Final = (CONNECT, INSPECT, WATCH)
 
 WATCH_SECONDS: Final = 2.0
-LOADING_SECONDS: Final = 0.1
+LOADING_SECONDS: Final = 0.02
 RETRY_SECONDS: Final = (0.05, 0.1, 0.2, 0.5, 1.0, 2.0)
 UNREACHED_SECONDS: Final = 30.0
 """A server that runs but was not to be had for so long is to be replaced."""
