@@ -16,7 +16,7 @@ from bench.accept import SETTINGS
 from bench.bare import database
 from bench.bus import Bus, request
 from bench.figures import Figure, at_least, figure, ratios
-from bench.load import Connection, LoadError, Spec
+from bench.load import Connection, LoadError, Spec, first_error
 from bench.recover import settled
 from bench.runs import Plan
 
@@ -85,7 +85,7 @@ class _Reporter(Connection):
         """How many came."""
         lines = self.read()
         if b'"error"' in lines:
-            raise LoadError(lines.decode())
+            raise LoadError(first_error(lines))
         return lines.count(b'"id":0')
 
 

@@ -82,6 +82,11 @@ class LoadError(Exception):
     """The bus answered with an error, or lost something."""
 
 
+def first_error(lines: bytes) -> str:
+    """One of several lines, all of which may say the same."""
+    return next(line for line in lines.splitlines() if b'"error"' in line).decode()
+
+
 class Connection:
     """One attachment on one connection."""
 
@@ -161,7 +166,7 @@ class Sender(Connection):
         """How many answers came."""
         lines = self.read()
         if b'"error"' in lines:
-            raise LoadError(lines.decode())
+            raise LoadError(first_error(lines))
         count = lines.count(b"\n") - lines.count(b'"attachments"')
         self.accepted += count
         return count

@@ -66,6 +66,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     """Bytes of a message's content."""
 
     grid_seconds: float = 15.0
+    grid_repeats: int = 2
     grid_budgets: tuple[int, ...] = (64, 256)
     """MiB."""
 
@@ -114,7 +115,8 @@ def quick(base: str, say: Callable[[str], None]) -> Plan:
         channels=(1, 32),
         stored=(2_000, 10_000),
         sizes=(256, 1_024, 8_192),
-        grid_seconds=1.0,
+        grid_seconds=1.5,
+        grid_repeats=1,
         grid_budgets=(64,),
         grid_free=(10, 50),
         grid_intervals=(5,),

@@ -17,6 +17,7 @@ from bench import (
     index,
     recover,
     start,
+    tuning,
 )
 from bench.figures import Figure
 from bench.peers.brokers import brokers
@@ -36,6 +37,7 @@ MEASUREMENTS: Final[dict[str, Callable[[Plan], list[Figure]]]] = {
     "at-rest": idle.at_rest,
     "search": find.search,
     "cleanup": cleanup.cleanup,
+    "tuning": tuning.tuning,
     "growth": growth.growth,
     "index": index.index,
     "recover": recover.recover,
