@@ -7,6 +7,7 @@ seconds. Then all is held against each other. Exit code 0 where nothing differs 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import threading
 import time
@@ -36,6 +37,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Runs it and prints what it came to."""
     options = _options(arguments)
     with Daemon(**SETTINGS) as bus:
+        bus.environment["TMPDIR"] = os.path.join(bus.directory, "temporary")  # is watched, too
+        os.mkdir(bus.environment["TMPDIR"])
         bus.start()
         soak = Soak(bus, options)
         soak.run()

@@ -104,6 +104,26 @@ def test_redis_killed_along_with_the_projector_costs_nothing(windows: Windows) -
     assert {name for name, pid in after.items() if pid != before[name]} == {"projector", "redis"}
 
 
+def test_row_18_redis_killed_in_the_middle_of_a_batch_costs_nothing(
+    points: Points, bus: Daemon
+) -> None:
+    """The projector stands still meanwhile, and then goes on with what it was about to say."""
+    before = pids(bus)
+    with audited(bus, senders=2) as traffic:
+        for point in WINDOWS["projector"]:
+            traffic.go_on(STEP)
+            points.arm(point, action="stop", times=SECOND)
+            fired = points.fired(point)
+            redis = owner(bus.paths.redis_lock)
+            os.kill(redis, signal.SIGKILL)
+            os.kill(fired.pid, signal.SIGCONT)
+            traffic.go_on(STEP)
+            bus.wait_replaced("redis", redis)
+        after = pids(bus)
+    replaced = {name for name, pid in after.items() if pid != before[name]}
+    assert {"redis"} <= replaced <= {"redis", "projector"}  # which a slow machine takes for stopped
+
+
 @pytest.mark.parametrize(("point", "again"), [(Point.UNCOMMITTED, False), (Point.COMMITTED, True)])
 def test_sends_caught_by_a_crash_are_answered_as_if_there_had_been_none(
     points: Points, bus: Daemon, point: Point, again: bool
