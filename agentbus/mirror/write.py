@@ -1,5 +1,8 @@
 """Writing the mirror: one transaction a batch, which names what must be there before it.
 
+The steps of a rebuild are none: as long as the mark says that one is under way nothing of it is
+believed, so it need not be whole, and a server carries it out for two thirds of the work.
+
 Only the projector may import this module.
 """
 
@@ -80,7 +83,7 @@ def batch(
     """Carries the changes out, keeps the server's own index in step with them by `documents`, and
     moves the mark. `refusal` reads the replies."""
     xadd, envelope, session = b"XADD", keys.ENVELOPE, keys.SESSION
-    commands: list[Command] = [(b"MULTI",), RECALL]
+    commands: list[Command] = [(b"MULTI",), RECALL] if is_transaction(after) else [RECALL]
     commands += [
         (
             xadd,
@@ -96,8 +99,15 @@ def batch(
     if changes.created or not changes.only_adds:
         commands += _change(changes)
     commands += documents
-    commands += [_move(before, after), (b"EXEC",)]
+    commands.append(_move(before, after))
+    if is_transaction(after):
+        commands.append((b"EXEC",))
     return commands
+
+
+def is_transaction(after: Mark) -> bool:
+    """Whether what leads to this mark is carried out whole or not at all."""
+    return after.commit_id is not None
 
 
 def _change(changes: Changes) -> Iterator[Command]:
@@ -159,14 +169,17 @@ def clear(after: Mark) -> list[Command]:
     return [(b"MULTI",), (b"FLUSHALL", b"SYNC"), _set(after), (b"EXEC",)]
 
 
-def refusal(replies: Sequence[Reply], before: Mark | None) -> str | None:
-    """Why the transaction is not what was meant, or None.
+def refusal(
+    replies: Sequence[Reply], before: Mark | None, *, transaction: bool = True
+) -> str | None:
+    """Why a transaction, or what was none, is not what was meant, or None.
 
     Redis carries on after a command of an `EXEC` was refused, and another client may have changed
     the mark: after either, nothing is known of what the streams hold.
     """
-    results = replies[-1]
-    for reply in (*replies, *(results if isinstance(results, list) else ())):
+    results = replies[-1] if transaction else replies
+    within = results if transaction and isinstance(results, list) else ()
+    for reply in (*replies, *within):
         if isinstance(reply, Refused):
             return f"Redis refused a write: {reply.brief}"
     if not isinstance(results, list):

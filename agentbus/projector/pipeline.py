@@ -365,7 +365,8 @@ class Pipeline:
             self._rebuild(reason)
 
     def _wrote(self, before: Mark, step: Step, replies: list[Reply]) -> None:
-        reason = write.refusal(replies, before)
+        whole = write.is_transaction(step.after)
+        reason = write.refusal(replies, before, transaction=whole)
         if reason is not None:
             self._rebuild(reason)
         elif step.after == before:

@@ -8,6 +8,7 @@ from typing import Any
 
 from agentbus.mirror.connection import Connection, Done
 from agentbus.mirror.resp import Command
+from agentbus.mirror.write import RECALL
 from agentbus.projector.core import Core
 from agentbus.projector.events import Ask
 from agentbus.projector.states import State
@@ -28,12 +29,17 @@ def watched(core: Core, fault: Fault) -> Core:
                 return Point.PROJECTED
             case Ask(commands=[(b"SAVE",)]):
                 return Point.SNAPSHOT_ASKED
-            case Ask(commands=[(b"MULTI",), *_]):
+            case Ask(commands=commands) if _is_batch(commands):
                 return _STEPS.get(core.state)
             case _:
                 return None
 
     return faults.watched(core, fault, event=_heard, before=before)
+
+
+def _is_batch(commands: Sequence[Command]) -> bool:
+    """Whether it changes something: a transaction, or a step of a rebuild."""
+    return commands[0] == (b"MULTI",) or (commands[0] == RECALL and commands[-1][0] == b"HSET")
 
 
 def _heard(event: Any) -> Point | None:
@@ -60,7 +66,7 @@ class TornConnection:
         if commands[0] == (b"BGSAVE",):
             self._connection.send(commands, self._begun(done))
             return
-        act = self._fault.claim(Point.BATCH_TORN) if commands[0] == (b"MULTI",) else None
+        act = self._fault.claim(Point.BATCH_TORN) if _is_batch(commands) else None
         if act is None:
             self._connection.send(commands, done)
             return

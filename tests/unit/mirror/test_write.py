@@ -59,6 +59,22 @@ def test_a_transaction_that_was_not_carried_out_is_found_out() -> None:
     )
 
 
+def test_a_step_of_a_rebuild_is_no_transaction_and_known_to_be_wrong_all_the_same() -> None:
+    redis = prepared()
+    session = redis.connect()
+    before, after = MARK.rebuilding(3), MARK.rebuilding(4)
+    session.run_all(write.clear(before))
+    commands = batch(before, after, row(1, 1), row(1, 2))
+    assert {command[0] for command in commands} == {b"HMGET", b"XADD", b"HSET"}
+    assert write.refusal(session.run_all(commands), before, transaction=False) is None
+    assert write.recalled(session.run(write.RECALL)) == after
+    replies = session.run_all(batch(before, after, row(1, 3)))
+    changed = "the contents of Redis were changed by somebody else"
+    assert write.refusal(replies, before, transaction=False) == changed
+    replies = session.run_all(batch(after, after, row(1, 5), row(1, 4)))
+    assert "equal or smaller" in str(write.refusal(replies, after, transaction=False))
+
+
 def test_clearing_leaves_the_mark_alone() -> None:
     redis = prepared()
     session = redis.connect()

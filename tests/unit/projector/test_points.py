@@ -12,6 +12,7 @@ import pytest
 
 from agentbus.mirror.connection import Connection
 from agentbus.mirror.resp import Command
+from agentbus.mirror.write import RECALL
 from agentbus.model.ids import CommitId
 from agentbus.projector import points
 from agentbus.projector.core import Core
@@ -23,6 +24,7 @@ from agentbus.wire.links import PROJECTOR_GATEWAY, WRITER_PROJECTOR, Committed, 
 from tests.support.faults import Points
 
 WRITE: list[Command] = [(b"MULTI",), (b"XADD",), (b"HSET",), (b"EXEC",)]
+STEP: list[Command] = [RECALL, (b"XADD",), (b"HSET",)]
 COMMITTED = Received(WRITER_PROJECTOR, Committed(CommitId(1), CommitId(2), [], []))
 
 
@@ -43,6 +45,8 @@ class Wire:
     [
         (State.READY, Send(PROJECTOR_GATEWAY, Visible(CommitId(2), [])), Point.PROJECTED),
         (State.REBUILDING, Ask(1, WRITE), Point.REBUILDING),
+        (State.REBUILDING, Ask(1, STEP), Point.REBUILDING),
+        (State.CATCHING_UP, Ask(1, [RECALL]), None),
         (State.CATCHING_UP, Ask(1, WRITE), Point.CATCHING_UP),
         (State.STOPPING, Ask(1, [(b"SAVE",)]), Point.SNAPSHOT_ASKED),
         (State.READY, Ask(1, WRITE), None),
