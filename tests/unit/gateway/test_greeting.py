@@ -6,7 +6,7 @@ import pytest
 
 from agentbus import __version__
 from agentbus.config import Settings
-from agentbus.gateway.pending import HINDERED_SECONDS
+from agentbus.gateway.pending import HINDERED_SECONDS, PATIENCE_SECONDS
 from agentbus.wire.error_codes import INVALID_REQUEST, Failure
 from agentbus.wire.events import Opened
 from agentbus.wire.links import GATEWAY_WRITER, Append, Stop, WriterHindered
@@ -85,6 +85,18 @@ def test_what_a_writer_held_when_it_died_is_refused_with_what_keeps_the_next_one
     later = rig.send(connection, attachment, "later")
     rig.accept(rig.frame(Append))
     assert "seq" in rig.result(connection, later)
+
+
+def test_a_writer_that_serves_may_take_long_over_what_the_one_before_did_not_answer() -> None:
+    rig = Rig()
+    connection, attachment = rig.member(1)
+    sent = rig.send(connection, attachment)
+    rig.restart_writer()
+    rig.sleep(PATIENCE_SECONDS + 1)
+    rig.ask(connection, "heartbeat")
+    assert rig.reply(connection, sent) is None
+    rig.accept(rig.frame(Append))
+    assert "seq" in rig.result(connection, sent)
 
 
 def test_a_hindrance_that_is_over_by_the_time_it_is_heard_of_is_nothing() -> None:
