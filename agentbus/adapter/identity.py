@@ -246,8 +246,9 @@ def application_of(client: str | None) -> str:
 
 def _clean(name: str) -> str:
     """A name within the bus' limits, made of one that somebody else chose."""
-    printable = "".join(letter for letter in name if letter.isprintable()).strip()
-    return printable.encode()[:NAME_BYTES].decode(errors="ignore")
+    if not name.isprintable():  # which few are; this is done with each call of a tool
+        name = "".join(letter for letter in name if letter.isprintable())
+    return name.strip().encode()[:NAME_BYTES].decode(errors="ignore")
 
 
 def _name(what: str, value: str) -> str:

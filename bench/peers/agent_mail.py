@@ -148,4 +148,4 @@ class _Seat(Seat):
             "call_extended_tool",
             {"tool_name": "search_messages", "arguments": wanted},
         )
-        return len(json_of(result))
+        return len(json_of(result)["result"])
