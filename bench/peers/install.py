@@ -45,7 +45,10 @@ def install(directory: str) -> list[str]:
 def _package(directory: str, name: str) -> bool:
     place = os.path.join(directory, name)
     python = _python(NEWER.get(name))
-    if python is None or subprocess.run([python, "-m", "venv", place]).returncode:
+    if python is None:
+        sys.stderr.write(f"{name} needs Python {NEWER[name][0]}.{NEWER[name][1]} on PATH\n")
+        return False
+    if subprocess.run([python, "-m", "venv", place]).returncode:
         return False
     pip = [os.path.join(place, "bin", "python"), "-m", "pip", "install", "--quiet"]
     return subprocess.run([*pip, *PACKAGES[name]]).returncode == 0
