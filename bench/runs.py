@@ -67,6 +67,9 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
     grid_seconds: float = 15.0
     grid_repeats: int = 2
+    grid_filled: float = 0.5
+    """Of the budget, before the measured time begins."""
+
     grid_budgets: tuple[int, ...] = (64, 256)
     """MiB."""
 

@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from agentbus.config import MIB
 from bench.accept import SETTINGS
 from bench.bus import Bus, Peer, request
 from bench.figures import Chart, Figure, Point, figure, percentile, ratios
@@ -28,9 +29,6 @@ from bench.runs import Plan
 CONTENT_BYTES: Final = 4_096
 SENDERS: Final = 4
 IN_FLIGHT: Final = 16
-OLD: Final = 0.5
-"""Of the budget, filled before the measured time begins."""
-
 ROW_BYTES: Final = CONTENT_BYTES + 700
 ROOM_MIB: Final = 16_384
 HOUR_MS: Final = 3_600_000
@@ -119,7 +117,8 @@ def _measured(plan: Plan, setting: Setting, filled_mib: int) -> Seen:
     room = {"sqlite_budget_mib": ROOM_MIB, "redis_budget_mib": ROOM_MIB}
     bus = Bus(plan.base, {**SETTINGS, **room})
     with bus:
-        fill(plan, bus, int(filled_mib * (1 << 20) * OLD / ROW_BYTES), CONTENT_BYTES)
+        stored = filled_mib * MIB * plan.grid_filled / ROW_BYTES
+        fill(plan, bus, int(stored), CONTENT_BYTES)
         bus.keep()
     _age(bus.place.paths.database, min(plan.grid_retentions) * HOUR_MS, plan.grid_seconds)
     bus.place.configure(

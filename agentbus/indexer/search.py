@@ -18,7 +18,7 @@ from agentbus.wire.error_codes import to_failure
 from agentbus.wire.links import SearchAsk, SearchFound, SearchRefused
 
 FIRST_BATCH: Final = 16
-"""Envelopes read at first; the byte ceiling of most pages ends them soon."""
+"""Envelopes read at first, the byte ceiling of most pages ends them soon; and at least, then."""
 
 _END: Final = 2**63 - 1
 _TOO_SLOW: Final = (
@@ -85,7 +85,7 @@ class Searcher:
 
     def _fill(self, builder: PageBuilder, request: Request, search: IndexSearch) -> None:
         candidates = search.candidates(request, self._range(request))
-        width = FIRST_BATCH
+        width, missing = FIRST_BATCH, request.limit + 1  # one more tells whether there is more
         while batch := list(islice(candidates, width)):
             current = self._lookup.current([number for number, _ in batch])
             found = [
@@ -95,7 +95,8 @@ class Searcher:
             ]
             if not builder.take(found):
                 return
-            width = WIDTH
+            missing -= len(found)
+            width = min(WIDTH, max(FIRST_BATCH, missing))
 
     def _range(self, request: Request) -> Range:
         first, last = 0, _END

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from agentbus.indexer.search import Searcher
+from agentbus.indexer.search import FIRST_BATCH, Searcher
 from agentbus.model.ids import CommitId
 from agentbus.search.document import documents
 from agentbus.search.fts5 import read
 from agentbus.search.fts5.schema import Mark
 from agentbus.search.fts5.write import IndexWriter
+from agentbus.store.lookup import Lookup
 from agentbus.store.read import Reader
 from agentbus.wire.links import SearchAsk, SearchFilter, SearchFound, SearchRefused
 from tests.support.writer_world import World
@@ -72,6 +73,25 @@ def test_a_search_is_answered_by_its_ref(searcher: Searcher) -> None:
     assert isinstance(searched.answer, SearchFound)
     assert searched.answer.ref == 5
     assert [hit.snippet for hit in searched.answer.hits][:2] == ["apple 399", "apple 398"]
+
+
+@pytest.mark.parametrize("limit", [1, 16, 20, 100, 200, 390])
+def test_a_page_reads_hardly_more_messages_than_it_shows(
+    limit: int, searcher: Searcher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looked_up: list[int] = []
+    current = Lookup.current
+
+    def counted(lookup: Lookup, ids: Sequence[int]) -> dict[int, bytes]:
+        looked_up.extend(ids)
+        return current(lookup, ids)
+
+    monkeypatch.setattr(Lookup, "current", counted)
+    answer = searcher.run(1, ask("apple", limit=limit), never).answer
+    assert isinstance(answer, SearchFound)
+    assert len(answer.hits) == limit
+    assert answer.next_cursor
+    assert len(looked_up) <= limit + FIRST_BATCH
 
 
 def test_what_is_refused_is_an_answer(searcher: Searcher) -> None:
