@@ -34,7 +34,7 @@ IN_FLIGHT: Final = 64
 """So many that little is waited for commits, and so few that nobody's window of 256 messages is
 ever full: who falls behind is handed on from Redis, which costs several times as much."""
 
-FEWEST: Final = 400
+FEWEST: Final = 300
 BOUND_SECONDS: Final = 120.0
 SHARE: Final = Chart("handed on, of the bare server", "subscribers")
 RATE: Final = Chart("handed on", "subscribers")
