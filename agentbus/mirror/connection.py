@@ -84,6 +84,8 @@ class Connection(asyncio.Protocol):
             self._end(f"Redis sent what is no reply: {error}")
             return
         for reply in replies:
+            if not self._pending:
+                return  # whoever got a reply has closed the connection
             request = self._pending[0]
             request.replies.append(reply)
             if len(request.replies) == request.wanted:

@@ -14,6 +14,7 @@ import time
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
+from agentbus.config import MIB
 from bench.redis import Redis, socket_of
 from bench.soak import audit
 from bench.soak.disturb import Disturber
@@ -68,7 +69,7 @@ class Soak:
         numbers = range(options.sessions)
         self.sessions = [Session(bus, self.books, number, options.seed) for number in numbers]
         self.disturber = Disturber(bus, self.sessions, options.seed)
-        self._watch = Watch(bus.directory)
+        self._watch = Watch(bus.directory, {"redis": SETTINGS["redis_budget_mib"] * MIB})
         self._seconds = options.minutes * 60
         self._every = options.every
         self._ending = threading.Event()

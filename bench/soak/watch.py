@@ -32,21 +32,24 @@ class Growth(msgspec.Struct, frozen=True):
     name: str
     memory: tuple[int, int]
     files: tuple[int, int]
+    budget: int = 0
+    """Bytes that it is there to fill; filling them is no growth."""
 
     @property
     def is_growth(self) -> bool:
         """Whether it is more than noise."""
         (before, after), (fewer, more) = self.memory, self.files
-        return after > max(before * GROWN_RATIO, before + GROWN_BYTES) or (
-            more > fewer + GROWN_FILES
-        )
+        most = max(before * GROWN_RATIO, before + GROWN_BYTES, self.budget)
+        return after > most or more > fewer + GROWN_FILES
 
 
 class Watch:
-    """Samples by the name of the process; `directory` counts as one whose files are in it."""
+    """Samples by the name of the process; `directory` counts as one whose files are in it.
+    `budgets` are the bytes that processes of a name are there to fill."""
 
-    def __init__(self, directory: str) -> None:
+    def __init__(self, directory: str, budgets: Mapping[str, int]) -> None:
         self._directory = directory
+        self._budgets = budgets
         self._samples: dict[str, list[Sample]] = defaultdict(list)
 
     def look(self, at: float, processes: Mapping[str, Iterable[int]]) -> int:
@@ -70,11 +73,11 @@ class Watch:
             early = [sample for sample in samples if 60 <= sample.at < 120]
             late = [sample for sample in samples if sample.at >= ended - 60]
             if early and late and ended >= 180:
-                found.append(_growth(name, early, late))
+                found.append(_growth(name, early, late, self._budgets.get(name, 0)))
         return found
 
 
-def _growth(name: str, early: list[Sample], late: list[Sample]) -> Growth:
+def _growth(name: str, early: list[Sample], late: list[Sample], budget: int) -> Growth:
     def middle(samples: list[Sample], field: str) -> int:
         return int(statistics.median(getattr(sample, field) for sample in samples))
 
@@ -82,4 +85,5 @@ def _growth(name: str, early: list[Sample], late: list[Sample]) -> Growth:
         name,
         (middle(early, "memory"), middle(late, "memory")),
         (middle(early, "files"), middle(late, "files")),
+        budget,
     )

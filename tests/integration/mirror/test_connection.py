@@ -87,6 +87,26 @@ def test_closing_is_no_loss(valkey: Any) -> None:
     run(scenario())
 
 
+def test_whoever_closes_at_a_reply_hears_no_more(valkey: Any) -> None:
+    async def scenario() -> None:
+        lost: list[str] = []
+        connection = await connect(valkey.socket_path, lost.append)
+        first = asyncio.get_running_loop().create_future()
+        heard: list[list[Any]] = []
+
+        def done(replies: list[Any]) -> None:
+            connection.close()
+            first.set_result(replies)
+
+        connection.send([(b"PING",)], done)
+        connection.send([(b"PING",)], heard.append)
+        assert await first == [b"PONG"]
+        connection.data_received(b"+PONG\r\n")  # what was read in the same go
+        assert (lost, heard) == ([], [])
+
+    run(scenario())
+
+
 def test_a_socket_that_is_not_there_is_unavailable(short_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot be reached"):
         run(connect(str(short_path / "none.sock")))
