@@ -209,7 +209,7 @@ class Calls:
         call.retry_at = now + max(call.pause, (error.retry_after_ms or 0) / 1000)
         call.pause = min(2 * call.pause, LONGEST_PAUSE)
         if isinstance(error, StaleAttachment) and call.attachment == call.session.attachment:
-            self._sessions.stale(call.session)
+            self._sessions.stale(call.session, now)
 
     def _end(self, call: Call, error: AgentbusError) -> None:
         wish = call.wish

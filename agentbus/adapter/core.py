@@ -293,7 +293,7 @@ class AdapterCore:
         try:
             incoming = self._link.feed(data, now)
             if self._link.ready and not was_ready:
-                self._hearing.greeted()
+                self._hearing.greeted(now)
             for each in incoming:
                 self._hearing.hear(each, now)
         except InternalError:

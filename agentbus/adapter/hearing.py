@@ -33,9 +33,9 @@ class Hearing:
         self._answers = answers
         self._updates = updates
 
-    def greeted(self) -> None:
+    def greeted(self, now: float) -> None:
         """The daemon has accepted us; it may serve another bus than the one before it."""
-        if self._sessions.link_ready():
+        if self._sessions.link_ready(now):
             self._renewed()
 
     def hear(self, said: Incoming, now: float) -> None:

@@ -8,6 +8,7 @@ attaching    registered                      attached
              another error                   detached     `problem`
 refused      its time                        attaching    register
 attached     stale_attachment, not alive     attaching    register
+             again, within 10 s              refused      tried again
 any          link lost                       detached
 """
 
@@ -32,6 +33,8 @@ NOTICES_PART: Final = 4
 
 FIRST_DELAY: Final = 0.2
 LONGEST_DELAY: Final = 2.0
+SETTLED_SECONDS: Final = 10.0
+"""A claim that is over sooner after the last one is not made again at once."""
 
 
 class Taken(msgspec.Struct, frozen=True, eq=False):
@@ -72,6 +75,8 @@ class Session:
         self.refused_at: float | None = None
         self.retry_at = 0.0
         self.delay = FIRST_DELAY
+        self.over_at: float | None = None
+        """When a claim turned out to be over last."""
         self.renewed_at: float | None = None
         """When a recv renewed the subscriptions last."""
         self.owes_renewal = False
@@ -99,7 +104,8 @@ class Session:
         self.fresh_at = now
         self.facts = result
         self.refused_at = None
-        self.delay = FIRST_DELAY
+        if not self._unsettled(now):
+            self.delay = FIRST_DELAY
         self.subscriptions = {each.channel: each for each in result.subscriptions}
         self.inbox.attach(result.epoch, result.subscriptions)
 
@@ -112,9 +118,23 @@ class Session:
         if not error.retryable or (claimed and expired):
             self.state, self.problem = State.DETACHED, error
             return
+        self._postpone(now)
+
+    def _postpone(self, now: float) -> None:
         self.state = State.REFUSED
         self.retry_at = now + self.delay
         self.delay = min(2 * self.delay, LONGEST_DELAY)
+
+    def _unsettled(self, now: float) -> bool:
+        return self.over_at is not None and now < self.over_at + SETTLED_SECONDS
+
+    def end_claim(self, now: float) -> None:
+        """The claim has turned out to be over. The next one is made at once, but with growing pauses
+        where a daemon forgets one after the other."""
+        unsettled, self.over_at = self._unsettled(now), now
+        self.lose()
+        if unsettled:
+            self._postpone(now)
 
     def lose(self) -> None:
         """The claim is over."""

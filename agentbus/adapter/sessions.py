@@ -89,22 +89,22 @@ class Sessions:
 
     # the link
 
-    def link_ready(self) -> bool:
+    def link_ready(self, now: float) -> bool:
         """All sessions register; whether the bus is another than before."""
-        renewed = self._is_another(self._link.instance)
+        renewed = self._is_another(self._link.instance, now)
         for each in self._sessions.values():
             each.refused_at, each.problem = None, self._project.problem
             self._attach(each)
         return renewed
 
-    def _is_another(self, instance: str | None) -> bool:
+    def _is_another(self, instance: str | None, now: float) -> bool:
         """A new bus instance knows nothing of what was before, and is told nothing of it."""
         known, self._instance = self._instance, instance or self._instance
         if known in (None, self._instance):
             return False
         for each in self._sessions.values():
             each.reset()
-            self.stale(each)
+            self.stale(each, now)
         return True
 
     def link_lost(self) -> None:
@@ -148,9 +148,9 @@ class Sessions:
             renewed = self._registered(session, answer, now)
         stale = self.reports.answered(answer, now)
         if stale is not None:
-            self.stale(stale)
+            self.stale(stale, now)
         if isinstance(answer.result, HeartbeatResult):
-            self._check_alive(answer.result)
+            self._check_alive(answer.result, now)
         return renewed
 
     def _registered(self, session: Session, answer: Answer, now: float) -> bool:
@@ -159,7 +159,7 @@ class Sessions:
             self._attach_waiting()
         if not isinstance(answer.result, RegisterResult):
             return False
-        renewed = self._is_another(answer.result.instance)
+        renewed = self._is_another(answer.result.instance, now)
         if session.released:
             self._give_back(answer.result.attachment)
             self._attach_waiting()
@@ -176,17 +176,18 @@ class Sessions:
     def _give_back(self, attachment: str) -> None:
         self._link.request("release", AttachmentParams(attachment=attachment))
 
-    def _check_alive(self, heartbeat: HeartbeatResult) -> None:
+    def _check_alive(self, heartbeat: HeartbeatResult, now: float) -> None:
         alive = set(heartbeat.attachments)
         for each in self._sessions.values():
             if each.attachment is not None and each.attachment not in alive:
-                self.stale(each)
+                self.stale(each, now)
 
-    def stale(self, session: Session) -> None:
-        """The claim is over: the session registers again."""
+    def stale(self, session: Session, now: float) -> None:
+        """The claim is over: the session registers again, sooner or later."""
         if session.state is State.ATTACHED:
-            session.lose()
-            self._attach(session)
+            session.end_claim(now)
+            if session.state is State.DETACHED:
+                self._attach(session)
 
     # what the daemon tells
 

@@ -932,6 +932,37 @@ def test_a_report_of_a_stale_attachment_is_made_again_by_the_next_one(world):
     assert [each["attachment"] for each in world.asked("delivered")] == ["1.1", "1.2"]
 
 
+def forget_at_reports(world):
+    world.answers["delivered"] = StaleAttachment("over")
+    world.deliver("1")
+    world.now_result("recv")
+
+
+def forget_at_calls(world):
+    world.answers["send"] = StaleAttachment("over")
+    world.call("send", channel="general", content="x")
+
+
+def forget_at_heartbeats(world):
+    world.answers["heartbeat"] = {"attachments": [], "lagging": False}
+    world.call("recv", wait_seconds=60)
+
+
+@pytest.mark.parametrize("forget", [forget_at_reports, forget_at_calls, forget_at_heartbeats])
+def test_a_daemon_that_forgets_every_claim_is_asked_for_others_at_a_bounded_rate(world, forget):
+    forget(world)
+    world.pass_time(20)
+    assert 2 <= len(world.asked("register")) <= 20
+    world.answer_as_usual()
+    world.pass_time(20)
+    asked = len(world.asked("register"))
+    over = [StaleAttachment("over")]
+    world.answers["delivered"] = lambda _: over.pop() if over else {}
+    world.deliver("2", first=2)
+    world.now_result("recv")
+    assert len(world.asked("register")) == asked + 1
+
+
 def test_a_new_bus_instance_knows_nothing_of_the_old_one(world):
     world.answers["delivered"] = None
     world.deliver("1", "2")
