@@ -11,7 +11,13 @@ from typing import Final, TypeVar
 from agentbus.client.client import Client
 from agentbus.client.start import start
 from agentbus.config import Configuration
-from agentbus.errors import AgentbusError, NotRunning, SessionAlreadyConnected, Unavailable
+from agentbus.errors import (
+    AgentbusError,
+    NotRunning,
+    SessionAlreadyConnected,
+    StaleAttachment,
+    Unavailable,
+)
 from agentbus.runtime.clock import SystemClock
 from agentbus.runtime.paths import locate
 from agentbus.wire.rpc import RegisterResult
@@ -67,13 +73,18 @@ class Person:
             try:
                 return ask(self._joined())
             except AgentbusError as error:
-                if isinstance(error, Unavailable | NotRunning):
+                if isinstance(error, Unavailable | NotRunning | StaleAttachment):
                     self.hang_up()
                 elif not error.retryable:
                     raise
                 if self._clock.now().monotonic >= deadline:
                     raise
             select.select([], [], [], PAUSE_SECONDS)
+
+    def keep(self) -> None:
+        """Tells that this session lives. Raises StaleAttachment when it was over before."""
+        if self.attachment not in self.client.heartbeat().attachments:
+            raise StaleAttachment("this session was given up after a long silence")
 
     def hang_up(self) -> None:
         """Gives the connection up, and with it the session."""

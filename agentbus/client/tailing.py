@@ -14,6 +14,7 @@ from agentbus.client.client import Client
 from agentbus.client.person import Person
 from agentbus.errors import AgentbusError, NotFound, NotRunning, StaleAttachment, Unavailable
 from agentbus.model.message import Message
+from agentbus.runtime.clock import SystemClock
 from agentbus.wire.rpc import (
     ChannelEntry,
     DeliverNote,
@@ -25,7 +26,8 @@ from agentbus.wire.rpc import (
 )
 
 LOOK_SECONDS: Final = 2.0
-"""How long a channel that somebody has made may stay unseen; the heartbeat is no longer either."""
+"""How long a channel that somebody has made may stay unseen; the heartbeat is no longer either,
+however much comes meanwhile."""
 
 WAIT_SECONDS: Final = float("inf")
 PAGE: Final = 1000
@@ -58,6 +60,8 @@ class Tail:
         self._wanted = channels
         self._positions: dict[str, int] = {}
         """Of each channel, the last position that was given out."""
+        self._clock = SystemClock()
+        self._look_at = 0.0
 
     def begin(self, count: int) -> list[Item]:
         """The newest `count` messages of all channels together; what comes later is in `follow`.
@@ -79,6 +83,10 @@ class Tail:
             except (Unavailable, NotRunning):
                 self._person.hang_up()
                 yield Remark("the bus is gone; waiting for it")
+                yield from self._again()
+                yield Remark("the bus is back")
+            except StaleAttachment:  # after a sleep, or it was stopped for so long
+                self._person.hang_up()
                 yield from self._again()
 
     def end(self) -> None:
@@ -120,7 +128,11 @@ class Tail:
         return [_message.decode(each) for each in page.messages]
 
     def _step(self) -> Iterator[Item]:
-        note = self._person.client.next_note(LOOK_SECONDS)
+        now = self._clock.now().monotonic
+        if now >= self._look_at:
+            self._look_at = now + LOOK_SECONDS
+            yield from self._look()
+        note = self._person.client.next_note(max(0.0, self._look_at - now))
         match note:
             case DeliverNote():
                 yield from self._delivered(note)
@@ -128,14 +140,12 @@ class Tail:
                 yield from _noticed(note)
             case StoppingNote(reason):
                 yield Remark("the bus was stopped" if reason == "stop" else "the bus has failed")
-            case None:
-                yield from self._look()
             case _:
                 pass  # of an epoch too: what is given out is given out, and `deliver` says the next
 
     def _look(self) -> Iterator[Item]:
-        """Nothing came: the session is kept, and channels that somebody made are taken in."""
-        self._person.client.heartbeat()
+        """The session is kept, and channels that somebody made are taken in."""
+        self._person.keep()
         if not self._wanted:
             known = self._person.insist(self._channels)
             new = [each.name for each in known if each.name not in self._positions]
@@ -158,7 +168,6 @@ class Tail:
         """Over another connection, once there is one; from where the last one ended."""
         for name, position in list(self._positions.items()):
             yield from self._rejoin(name, position)
-        yield Remark("the bus is back")
 
     def _rejoin(self, name: str, position: int) -> Iterator[Item]:
         """A cursor that is left goes on by itself; else the channel's history fills what is between
