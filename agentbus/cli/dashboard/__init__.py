@@ -199,7 +199,7 @@ def _sections(
 
 def _title(found: dict[Section, list[Row]], view: View, section: Section) -> Text:
     focused = section is view.focus
-    text = f"{'> ' if focused else '  '}{section.value}, {counted(len(found[section]), 'line')}"
+    text = f"{'> ' if focused else '  '}{section.value}, {_count(found[section])}"
     return Text(text, "bold underline" if focused else "dim")
 
 
@@ -208,9 +208,16 @@ def _tabs(found: dict[Section, list[Row]], view: View) -> Text:
     for section, lines in found.items():
         focused = section is view.focus
         mark = "> " if focused else "  "
-        line.append(f"{mark}{section.value} {len(lines)}", "bold underline" if focused else "dim")
+        line.append(
+            f"{mark}{section.value} {_count(lines)}", "bold underline" if focused else "dim"
+        )
         line.append("   ")
     return line
+
+
+def _count(lines: Sequence[Row]) -> int:
+    """How many there are; a further line of the same one begins empty."""
+    return sum(1 for line in lines if line[0])
 
 
 def _keys(view: View) -> Text:

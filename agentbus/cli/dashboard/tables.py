@@ -37,12 +37,19 @@ def table(section: Section, rows: Iterable[Row]) -> Table:
     texts, numbers = HEADS[section]
     grid = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, header_style="bold")
     for name in texts:
-        grid.add_column(name, no_wrap=True, overflow="ellipsis", min_width=1)
+        grid.add_column(_one_line(Text(name)))
     for name in numbers:
         grid.add_column(name, justify="right", no_wrap=True, min_width=len(name))
     for row in rows:
-        grid.add_row(*row)
+        cells = [_one_line(cell) for cell in row[: len(texts)]]
+        grid.add_row(*cells, *row[len(texts) :])
     return grid
+
+
+def _one_line(text: Text) -> Text:
+    """Cut where there is no room. Its column may wrap, and so gives way to those that may not."""
+    text.no_wrap, text.overflow = True, "ellipsis"
+    return text
 
 
 def rows(

@@ -269,3 +269,23 @@ def test_without_unicode_everything_is_ascii():
     console = Console(width=80, file=io.StringIO(), color_system=None)
     console.print(dashboard(read(READY), NOW, plain=True))
     assert console.file.getvalue().isascii()  # type: ignore[attr-defined]
+
+
+def test_long_names_give_way_to_numbers():
+    subscriptions = [{"channel": "project/" + "x" * 60, "position": 7, "lag": 12345}]
+    session = {"display_name": "A" * 60, "attached": True, "subscriptions": subscriptions}
+    document = READY | {"sessions": [session] * 30, "processes": []}
+    for lines in (screened(document, View()), shown(document).splitlines()):
+        heads = next(line for line in lines if "SESSION" in line).split()
+        assert heads == ["SESSION", "CHANNEL", "POSITION", "WAITING", "OLDEST", "HELD"]
+        row = next(line for line in lines if "AAA" in line).split()
+        assert row[0] == "●"
+        assert row[-3:-1] == ["7", "12345"]
+        assert row[1].endswith("…")
+        assert row[2].endswith("…")
+
+
+def test_what_is_counted_is_sessions_however_many_lines_they_have():
+    assert "> sessions, 2" in screened(READY, View(), height=40)
+    ada = READY["sessions"][0]
+    assert "> sessions 30" in screened(READY | {"sessions": [ada] * 30}, View())[6]
