@@ -128,13 +128,14 @@ class Session:
     def _unsettled(self, now: float) -> bool:
         return self.over_at is not None and now < self.over_at + SETTLED_SECONDS
 
-    def end_claim(self, now: float) -> None:
-        """The claim has turned out to be over. The next one is made at once, but with growing pauses
-        where a daemon forgets one after the other."""
+    def end_claim(self, now: float) -> bool:
+        """The claim has turned out to be over; whether the next one is to be made at once. Where a
+        daemon forgets one after the other there are growing pauses between them."""
         unsettled, self.over_at = self._unsettled(now), now
         self.lose()
         if unsettled:
             self._postpone(now)
+        return not unsettled
 
     def lose(self) -> None:
         """The claim is over."""

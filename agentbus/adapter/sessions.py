@@ -184,10 +184,8 @@ class Sessions:
 
     def stale(self, session: Session, now: float) -> None:
         """The claim is over: the session registers again, sooner or later."""
-        if session.state is State.ATTACHED:
-            session.end_claim(now)
-            if session.state is State.DETACHED:
-                self._attach(session)
+        if session.state is State.ATTACHED and session.end_claim(now):
+            self._attach(session)
 
     # what the daemon tells
 

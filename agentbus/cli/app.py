@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Sequence
 from io import TextIOWrapper
@@ -26,7 +27,7 @@ from agentbus.cli.commands import (
     tail,
     wait,
 )
-from agentbus.cli.examples import epilog
+from agentbus.cli.examples import epilog, help_of
 from agentbus.errors import AgentbusError
 from agentbus.runtime import exits, refusals
 
@@ -37,19 +38,22 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("mcp", epilog=epilog("mcp"))(mcp.mcp)
-app.command("daemon", epilog=epilog("daemon"))(daemon.daemon)
-app.command("status", epilog=epilog("status"))(status.status)
-app.command("doctor", epilog=epilog("doctor"))(doctor.doctor)
-app.command("stop", epilog=epilog("stop"))(stop.stop)
-app.command("reset", epilog=epilog("reset"))(reset.reset)
-app.command("init", epilog=epilog("init"))(init.init)
-app.command("wait", epilog=epilog("wait"))(wait.wait)
-app.command("hook", epilog=epilog("hook"))(hook.hook)
-app.command("tail", epilog=epilog("tail"))(tail.tail)
-app.command("send", epilog=epilog("send"))(send.send)
-app.command("search", epilog=epilog("search"))(search.search)
-app.command("demo", epilog=epilog("demo"))(demo.demo)
+for each in (
+    mcp.mcp,
+    daemon.daemon,
+    status.status,
+    doctor.doctor,
+    stop.stop,
+    reset.reset,
+    init.init,
+    wait.wait,
+    hook.hook,
+    tail.tail,
+    send.send,
+    search.search,
+    demo.demo,
+):
+    app.command(each.__name__, help=help_of(each), epilog=epilog(each.__name__))(each)
 app.add_typer(config.app, name="config")
 
 
@@ -69,8 +73,19 @@ def root(
     """A local message bus and shared memory for the coding agents on this machine."""
 
 
+def _open_streams() -> None:
+    """Whoever starts this may have closed them; a socket must not get the number of one."""
+    while (descriptor := os.open(os.devnull, os.O_RDWR)) <= 2:  # the lowest that is free
+        os.set_inheritable(descriptor, True)
+    os.close(descriptor)
+    sys.stdin = sys.stdin or open(0, closefd=False)  # noqa: SIM115 - for the whole process
+    sys.stdout = sys.stdout or open(1, "w", closefd=False)  # noqa: SIM115
+    sys.stderr = sys.stderr or open(2, "w", closefd=False)  # noqa: SIM115
+
+
 def main(arguments: Sequence[str]) -> int:
     """Runs one command. An error becomes one line on stderr: its code, and what to do."""
+    _open_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")

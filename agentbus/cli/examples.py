@@ -1,7 +1,8 @@
-"""Examples of each command, which its help and the reference show."""
+"""What the help of each command says, and the examples that it and the reference show."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 EXAMPLES: Final[dict[str, tuple[tuple[str, str], ...]]] = {
@@ -55,3 +56,9 @@ def epilog(command: str) -> str:
     """What the help of a command ends with; a paragraph for each line."""
     lines = [f"{line}   # {what}" if what else line for line, what in EXAMPLES[command]]
     return "\n\n".join(("Examples:", *lines))
+
+
+def help_of(command: Callable[..., object]) -> str:
+    """Its docstring, each paragraph on one line, so that it is wrapped as the terminal is wide."""
+    paragraphs = (command.__doc__ or "").split("\n\n")
+    return "\n\n".join(" ".join(each.split()) for each in paragraphs)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import msgspec
 
-from agentbus.errors import AgentbusError, InternalError
+from agentbus.errors import AgentbusError, InternalError, InvalidArgument
 from agentbus.wire.error_codes import ErrorData, RpcError, from_data
 from agentbus.wire.lines import LineDecoder, Overlong
 from agentbus.wire.rpc import MAX_LINE, METHODS, NOTIFICATIONS, Params, Reply
@@ -53,12 +53,15 @@ class Connection:
         return len(self._pending)
 
     def request(self, method: str, params: Params) -> tuple[int, bytes]:
-        """The number of a new request, and the line to write."""
-        self._numbers += 1
-        self._pending[self._numbers] = method
-        line = msgspec.json.encode(
-            {"jsonrpc": "2.0", "id": self._numbers, "method": method, "params": params}
-        )
+        """The number of a new request, and the line to write. Raises InvalidArgument."""
+        number = self._numbers + 1
+        document = {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
+        try:
+            line = msgspec.json.encode(document)
+        except UnicodeEncodeError:  # arguments of a program may be any bytes
+            raise InvalidArgument(f"{method}: what was given is no UTF-8 text") from None
+        self._numbers = number
+        self._pending[number] = method
         return self._numbers, line + b"\n"
 
     def feed(self, data: bytes) -> list[Incoming]:

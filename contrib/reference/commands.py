@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,8 @@ from typer.main import get_command
 from agentbus.cli.app import app
 from agentbus.cli.examples import EXAMPLES
 from reference.markdown import NOTE, table
+
+WIDTH = 100
 
 
 def commands() -> str:
@@ -29,16 +32,29 @@ def walk(command: Any, path: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...],
         yield from walk(subcommand, (*path, name))
 
 
+def given(option: Any) -> str:
+    """How an option or an argument is written on the command line."""
+    if option.param_type_name == "argument":
+        return option.metavar or option.name
+    return ", ".join(option.opts) + (f" {option.metavar}" if option.metavar else "")
+
+
+def _wrapped(text: str) -> str:
+    return "\n\n".join(textwrap.fill(each, WIDTH) for each in text.split("\n\n"))
+
+
 def _command(path: tuple[str, ...], command: Any) -> str:
     rows = [
         (
-            f"`{', '.join(option.opts)}{f' {option.metavar}' if option.metavar else ''}`",
+            f"`{given(option)}`",
             option.help or "",
         )
         for option in command.params
         if not option.hidden and "--help" not in option.opts
     ]
-    text = f"## `agentbus {' '.join(path)}`\n\n{command.help}\n\n{_examples(' '.join(path))}"
+    text = (
+        f"## `agentbus {' '.join(path)}`\n\n{_wrapped(command.help)}\n\n{_examples(' '.join(path))}"
+    )
     return f"{text}\n{table(('option', 'meaning'), rows)}" if rows else text
 
 

@@ -12,7 +12,7 @@ from agentbus import __version__
 from agentbus.cli.app import app
 from agentbus.cli.examples import EXAMPLES
 from agentbus.runtime import exits
-from reference.commands import walk
+from reference.commands import given, walk
 
 
 def man_page() -> str:
@@ -42,9 +42,8 @@ def _command(name: str, command: Any) -> Iterable[str]:
         yield _text(" ".join(paragraph.split()))
     for option in command.params:
         if not option.hidden and "--help" not in option.opts:
-            given = ", ".join(option.opts) + (f" {option.metavar}" if option.metavar else "")
-            yield f".TP\n.B {_text(given)}"
-            yield _text(option.help or given)
+            yield f".TP\n.B {_text(given(option))}"
+            yield _text(option.help or given(option))
     yield ".PP\nExamples:\n.PP\n.nf\n.RS"
     for line, what in EXAMPLES[name]:
         yield _text(f"{line}   # {what}" if what else line)

@@ -17,7 +17,7 @@ from agentbus.config import load
 from agentbus.errors import InvalidArgument, NotFound
 from agentbus.wire.rpc import SendResult
 
-Channel = Annotated[str, typer.Argument(help="Where to.")]
+Channel = Annotated[str, typer.Argument(metavar="CHANNEL", help="Where to.")]
 Words = Annotated[
     str | None,
     typer.Argument(metavar="TEXT", help="What to say; - or nothing: what stdin says."),
@@ -67,6 +67,9 @@ def _content(text: str | None) -> str:
     if text is None and sys.stdin.isatty():
         raise InvalidArgument("nothing to send: give the text, or pipe it in")
     try:
-        return sys.stdin.buffer.read().decode().rstrip("\n")
+        content = sys.stdin.buffer.read().decode().rstrip("\n")
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"stdin is no UTF-8 text (byte {error.start})") from None
+    if not content:
+        raise InvalidArgument("nothing to send: stdin is empty")
+    return content

@@ -19,7 +19,7 @@ from agentbus.wire.rpc import Gap
 
 Channels = Annotated[
     list[str] | None,
-    typer.Argument(metavar="[CHANNEL]...", help="These; all, also new ones, where none is named."),
+    typer.Argument(metavar="CHANNEL", help="These; all, also new ones, where none is named."),
 ]
 Lines = Annotated[
     int, typer.Option("-n", "--lines", min=0, max=1000, help="Messages from before to begin with.")

@@ -4,6 +4,7 @@ error number."""
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 import sys
 
@@ -61,3 +62,37 @@ def test_a_socket_that_is_no_socket(command: list[str]) -> None:
         os.makedirs(bus.paths.socket, 0o700)
         done = run(bus, command)
         assert is_plain(done), done.stderr
+
+
+STREAMS = {0: "<&-", 1: ">&-", 2: "2>&-"}
+SPEAKING = [
+    ["status"],
+    ["status", "--json"],
+    ["doctor"],
+    ["send", "general", "x"],
+    ["search", "x"],
+    ["tail", "--no-follow"],
+    ["send", "general", os.fsdecode(b"\xff")],
+    ["search", os.fsdecode(b"\xff")],
+    ["tail", os.fsdecode(b"\xff")],
+    ["send", "general", "x", "--as", os.fsdecode(b"\xff")],
+]
+
+
+def test_closed_streams_and_arguments_that_are_no_text_break_nothing() -> None:
+    with Daemon() as bus:
+        bus.start()
+        for command in SPEAKING:
+            for closed in ("", *STREAMS.values(), "<&- >&-", "<&- >&- 2>&-"):
+                line = f"{sys.executable} -m agentbus {shlex.join(command)} {closed}"
+                done = subprocess.run(
+                    ["/bin/sh", "-c", line],
+                    env=bus.environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=BOUND,
+                    check=False,
+                )
+                assert is_plain(done), (line, done.stderr)
+                assert done.returncode in (0, 1), line
+                assert (done.returncode == 0) == ("\udcff" not in "".join(command)), line

@@ -78,3 +78,9 @@ def test_what_nobody_foresaw_is_not_hidden(command):
     command(break_down)
     with pytest.raises(ZeroDivisionError):
         cli.main(["stop"])
+
+
+@pytest.mark.parametrize("command", app.registered_commands, ids=lambda each: each.name)
+def test_help_is_wrapped_as_the_terminal_is_wide_only(command):
+    assert command.help
+    assert all("\n" not in paragraph for paragraph in command.help.split("\n\n"))

@@ -6,7 +6,7 @@ import msgspec
 import pytest
 
 from agentbus.client.connection import Answer, Connection, Note
-from agentbus.errors import BY_CODE, InternalError, RateLimited
+from agentbus.errors import BY_CODE, InternalError, InvalidArgument, RateLimited
 from agentbus.wire.error_codes import to_rpc
 from agentbus.wire.rpc import AttachmentParams, DeliverNote, Empty, EpochNote, HeartbeatResult
 
@@ -30,6 +30,14 @@ def test_a_request_is_one_line_with_a_number_of_its_own():
         "method": "release",
         "params": {"attachment": "1.1"},
     }
+
+
+def test_what_is_no_text_is_refused_and_leaves_nothing_pending():
+    connection = Connection()
+    with pytest.raises(InvalidArgument, match="no UTF-8"):
+        connection.request("renew", AttachmentParams(attachment="a\udcff"))
+    assert connection.pending == 0
+    assert connection.request("renew", AttachmentParams(attachment="a"))[0] == 1
 
 
 def test_answers_may_overtake_each_other_and_are_read_by_their_method():
