@@ -99,6 +99,12 @@ class Bus:
         if not self._keep:
             self.place.remove()
 
+    def restart(self) -> None:
+        """Another daemon with the same files."""
+        self.keep()
+        self.__exit__(None, None, None)
+        self.__enter__()
+
     def status(self) -> dict[str, Any]:
         """The document of `agentbus status --json`."""
         with Peer(self.place.paths.socket) as peer:

@@ -18,7 +18,6 @@ from typing import Any, Final
 import psutil  # type: ignore[import-untyped]
 
 from agentbus.mirror import keys
-from agentbus.supervisor.restart import WINDOW
 from bench.accept import CONTENT_BYTES, IN_FLIGHT, SENDERS, SETTINGS
 from bench.bus import Bus
 from bench.figures import Figure, at_least, at_most, figure
@@ -42,16 +41,17 @@ def recover(plan: Plan) -> list[Figure]:
         count = fill(plan, bus, plan.retained)
         killed: dict[str, list[float]] = {name: [] for name in PROCESSES}
         kept, anew = [], []
-        kills = Kills(bus)
         for repeat in range(plan.repeats):
+            _again(bus)
             for name in PROCESSES:
                 plan.say(f"{name} killed, {repeat + 1} of {plan.repeats}")
-                killed[name].append(kills.kill(name))
+                killed[name].append(_kill(bus, name))
             plan.say(f"Redis killed, {repeat + 1} of {plan.repeats}")
             _await_snapshot(bus)
-            kept.append(kills.kill("redis"))
+            kept.append(_kill(bus, "redis"))
+            _again(bus)
             shutil.rmtree(bus.place.paths.snapshot_directory)
-            anew.append(kills.kill("redis"))
+            anew.append(_kill(bus, "redis"))
         bare = _bare_rate(plan, bus)
     rates = [count / seconds for seconds in anew]
     return [
@@ -143,30 +143,27 @@ def is_whole(status: dict[str, Any]) -> bool:
 # ---- killed
 
 
-class Kills:
-    """Kills with a minute between two of the same process: a successor is started at once only
-    where there was no death before it, and after five the bus gives up."""
+def _kill(bus: Bus, name: str) -> float:
+    """Seconds until the bus is ready with a successor; everything is whole then."""
+    killed = _pid(bus.status(), name)
+    assert killed is not None
 
-    def __init__(self, bus: Bus) -> None:
-        self._bus = bus
-        self._last: dict[str, float] = {}
+    def replaced(status: dict[str, Any]) -> bool:
+        return status["state"] == "ready" and _pid(status, name) not in {None, killed}
 
-    def kill(self, name: str) -> float:
-        """Seconds until the bus is ready with a successor; everything is whole then."""
-        time.sleep(max(0.0, self._last.get(name, -WINDOW) + WINDOW + 1 - time.monotonic()))
-        killed = _pid(self._bus.status(), name)
-        assert killed is not None
+    began = time.perf_counter()
+    os.kill(killed, signal.SIGKILL)
+    _until(bus, replaced)
+    took = time.perf_counter() - began
+    settled(bus)
+    return took
 
-        def replaced(status: dict[str, Any]) -> bool:
-            return status["state"] == "ready" and _pid(status, name) not in {None, killed}
 
-        self._last[name] = time.monotonic()
-        began = time.perf_counter()
-        os.kill(killed, signal.SIGKILL)
-        _until(self._bus, replaced)
-        took = time.perf_counter() - began
-        _until(self._bus, is_whole)
-        return took
+def _again(bus: Bus) -> None:
+    """A daemon that knows of no death: it starts a successor at once only for the first one within
+    a minute."""
+    bus.restart()
+    settled(bus)
 
 
 def _await_snapshot(bus: Bus) -> None:
