@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import selectors
 import tempfile
@@ -20,11 +19,12 @@ from bench.load import Connection, LoadError, Spec, first_error
 from bench.recover import settled
 from bench.runs import Plan
 
-ATTACHMENTS: Final = MOST
-"""As many as reports are committed at once, so that each moves a cursor of its own."""
+APART: Final = (MOST, 2)
+"""Attachments, and reports of each in flight: as many as are committed at once, so that each moves
+a cursor of its own, while the next of each comes."""
 
-IN_FLIGHT: Final = 2
-"""Of each attachment: one is committed while the next comes."""
+TOGETHER: Final = (8, 32)
+"""As the load of the accept measurements; reports of one cursor are committed as their last."""
 
 AT_ONCE: Final = 32
 LEAST_RATIO: Final = 0.5
@@ -35,14 +35,18 @@ EXPIRES_AT: Final = 4_000_000_000_000
 def acknowledgments(plan: Plan) -> list[Figure]:
     """Each attachment reports its own messages, which are not delivered to it, one by one: nothing
     is measured but reports. The bare loop moves as many cursors in batches as large."""
-    ours, bare = [], []
+    apart, together, bare = [], [], []
     for repeat in range(plan.repeats):
         plan.say(f"run {repeat + 1} of {plan.repeats}")
+        apart.append(_bus(plan, *APART))
         bare.append(_bare(plan))
-        ours.append(_bus(plan))
+        together.append(_bus(plan, *TOGETHER))
+    name = "reports of {} attachments, {} in flight each"
     return [
-        at_least("reports, of bare updates", ratios(ours, bare), "x", LEAST_RATIO),
-        figure("reports committed", ours, "reports/s"),
+        at_least("reports, of bare updates", ratios(apart, bare), "x", LEAST_RATIO),
+        figure(name.format(*APART), apart, "reports/s"),
+        figure(f"{name.format(*TOGETHER)}, of bare updates", ratios(together, bare), "x"),
+        figure(name.format(*TOGETHER), together, "reports/s"),
         figure(f"bare updates, batches of {MOST}", bare, "updates/s"),
     ]
 
@@ -51,7 +55,7 @@ class _Reporter(Connection):
     """One attachment that has a channel of its own, and all messages in it."""
 
     def __init__(self, path: str, number: int, messages: int) -> None:
-        spec = Spec(path, "report", 1, IN_FLIGHT, 1, 0.0, 0.0)
+        spec = Spec(path, "report", 0, 0, 0, 0.0, 0.0)
         super().__init__(spec, f"r{number}", [f"report-{number}"])
         self.sent = 0
         subscription = self.registered["subscriptions"][0]
@@ -76,10 +80,12 @@ class _Reporter(Connection):
             while missing:
                 missing -= self.answers()
 
-    def report(self) -> None:
-        """The next position."""
-        self.sent += 1
-        self.socket.sendall(self._template.replace(b"-1", b"%d" % self.sent))
+    def report(self, count: int) -> None:
+        """So many more positions, one by one."""
+        numbers = range(self.sent + 1, self.sent + count + 1)
+        self.sent += count
+        template = self._template
+        self.socket.sendall(b"".join([template.replace(b"-1", b"%d" % n) for n in numbers]))
 
     def answers(self) -> int:
         """How many came."""
@@ -89,31 +95,32 @@ class _Reporter(Connection):
         return lines.count(b'"id":0')
 
 
-def _bus(plan: Plan) -> float:
-    each = max(IN_FLIGHT, plan.reports // ATTACHMENTS)
+def _bus(plan: Plan, attachments: int, in_flight: int) -> float:
+    each = max(in_flight, plan.reports // attachments)
     with Bus(plan.base, SETTINGS) as bus, selectors.DefaultSelector() as selector:
         path = bus.place.paths.socket
-        reporters = [_Reporter(path, number, each) for number in range(ATTACHMENTS)]
+        reporters = [_Reporter(path, number, each) for number in range(attachments)]
         for reporter in reporters:
             selector.register(reporter.socket, selectors.EVENT_READ, reporter)
         settled(bus)  # what is not visible yet cannot have been handed off
         began = time.perf_counter()
-        for reporter in itertools.chain(*[reporters] * IN_FLIGHT):
-            reporter.report()
-        missing = each * ATTACHMENTS
+        for reporter in reporters:
+            reporter.report(in_flight)
+        missing = each * attachments
         while missing:
             for key, _ in selector.select(1.0):
                 reporter = key.data
                 count = reporter.answers()
                 missing -= count
-                for _ in range(min(count, each - reporter.sent)):
-                    reporter.report()
+                more = min(count, each - reporter.sent)
+                if more:
+                    reporter.report(more)
             if time.perf_counter() - began > BOUND_SECONDS:
                 raise TimeoutError(f"{missing} reports were not answered")
         took = time.perf_counter() - began
         for reporter in reporters:
             reporter.socket.close()
-    return each * ATTACHMENTS / took
+    return each * attachments / took
 
 
 def _bare(plan: Plan) -> float:
