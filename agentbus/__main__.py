@@ -13,8 +13,19 @@ from agentbus import __version__
 HELP = frozenset({"--help", "-h"})
 
 
+INTERRUPTED = 130
+"""As a shell counts an end by Ctrl-C."""
+
+
 def main() -> int:
     """The exit code; the arguments are those of the process."""
+    try:
+        return _run()
+    except KeyboardInterrupt:  # while libraries are loaded; commands heed it themselves
+        return INTERRUPTED
+
+
+def _run() -> int:
     command, *rest = sys.argv[1:] or [""]
     if command == "mcp" and HELP.isdisjoint(rest):
         from agentbus.adapter.main import main as adapter  # noqa: PLC0415 - see above

@@ -53,3 +53,14 @@ def test_the_version_costs_no_library(monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "agentbus.cli.app", None)
     assert run(monkeypatch, "--version") == 0
     assert capsys.readouterr().out == f"agentbus {__version__}\n"
+
+
+@pytest.mark.parametrize("command", ["mcp", "hook", "status"])
+def test_an_interrupt_while_libraries_are_loaded_is_no_traceback(monkeypatch, command):
+    class Interrupted(ModuleType):
+        def __getattr__(self, name):
+            raise KeyboardInterrupt
+
+    for module in ("agentbus.adapter.main", "agentbus.harness.hook", "agentbus.cli.app"):
+        monkeypatch.setitem(sys.modules, module, Interrupted(module))
+    assert run(monkeypatch, command) == 130
