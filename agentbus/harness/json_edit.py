@@ -130,10 +130,13 @@ def _insert(text: str, root: Node, holder: Node, key: str | int, value: Any) -> 
     gap = text[last.end : holder.end - 1]
     at = last.end + len(gap.rstrip())
     own_line = text[text.rfind("\n", 0, last.start) + 1 : last.start]
-    if own_line.strip() or "\n" not in text[holder.start : last.start]:
+    unit = _unit(text, root)
+    on_one = bool(own_line.strip()) or "\n" not in text[holder.start : last.start]
+    if on_one and "//" not in gap:  # such a comment lasts to the end of its line
         new = f" {label}{_compact(value)}"
     else:
-        new = f"\n{own_line}{label}{_render(value, own_line, _unit(text, root))}"
+        inner = _indentation(text, holder.start) + unit if on_one else own_line
+        new = f"\n{inner}{label}{_render(value, inner, unit)}"
     before, behind = (",", "") if last.comma is None else ("", ",")
     return text[: last.end] + before + text[last.end : at] + new + behind + text[at:]
 

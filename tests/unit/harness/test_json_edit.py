@@ -25,6 +25,9 @@ TEXTS = [
     "{\n  // only a comment\n}\n",
     '{\n  "mcpServers": {\n    "x": {"command": "y"} // mine\n  }, // all\n}\n',
     '{"mcpServers": {"x": {}}}',
+    '{"a":1 // one line\n}',
+    '{"a":1, // one line\n}',
+    '{"mcpServers": {"x": {} // one line\n}}\n',
 ]
 
 

@@ -57,7 +57,7 @@ def _used(facts: Facts) -> set[str]:
 def _harness(harness: Harness, facts: Facts) -> Iterator[Finding]:
     title, again = harness.title, f"{CONNECT} --harness {harness.name}"
     if harness.error is not None:
-        yield problem(harness.error.message, f"mend {harness.file}, then run: {again}")
+        yield problem(harness.error.message, f"mend that, then run: {again}")
     elif not harness.connected:
         yield warning(f"{title} does not know the bus: {harness.file} has no server for it", again)
     elif harness.disabled:
