@@ -88,6 +88,7 @@ class Link:
         self._delay = FIRST_DELAY
         self._due: float | None = None
         self._problem_until = 0.0
+        self._problem_told = False
         self._hello = 0
         self._beat_at = 0.0
         self._heard_at = 0.0
@@ -118,10 +119,13 @@ class Link:
         """Somebody asks for something: the error to tell at once, or None where trying helps."""
         if self.state is not State.IDLE:
             return None
-        if self.problem is not None and now < self._problem_until:
-            return self.problem
+        problem, self.problem = self.problem, None
+        if problem is not None and now < self._problem_until:
+            if not self._problem_told:
+                self._problem_told, self.problem = True, problem
+                return problem
+            self._due = self._problem_until  # whoever asks again may have done what it said
         self.may_start = True
-        self.problem = None
         if self._due is None or self._due > now + LONGEST_DELAY:
             self._connect()
         return None
@@ -239,6 +243,7 @@ class Link:
             self._back_off(now, longest)
             return
         self.problem, self._problem_until = error, now + LONGEST_DELAY
+        self._problem_told = False
         self.may_start = False
         self._rest(now, LOOKING_SECONDS)
 

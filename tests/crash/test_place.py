@@ -93,6 +93,7 @@ def test_status_does_not_say_that_nothing_runs(bus: Daemon, what: str) -> None:
     shown = command(bus, "status")
     assert shown.returncode in (0, 4)
     assert "not running" not in shown.stdout
+    bus.wait_until(lambda status: status["state"] == "ready")  # where it can be stopped
 
 
 def test_a_second_daemon_leaves_although_nothing_tells_of_the_first(bus: Daemon) -> None:

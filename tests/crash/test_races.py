@@ -12,7 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -209,8 +209,8 @@ def test_a_call_during_a_stop_is_answered_by_the_next_daemon(bus: Daemon) -> Non
     with Adapter(bus.environment) as adapter:
         for number in range(1, 4):
             adapter.call("whoami")
-            with bus.peer() as peer:
-                peer.call("stop")
+            with suppress(OSError, EOFError), bus.peer() as peer:
+                peer.call("stop")  # may end before it is answered
             sent = insist(adapter, "send", channel="general", content=f"{number}")
             assert sent["seq"] == number
 

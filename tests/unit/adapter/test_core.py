@@ -118,10 +118,13 @@ def test_what_a_person_must_mend_is_told_at_once_and_tried_again_by_the_next_cal
     world.begin().greet()
     assert world.now_result("whoami")["error"]["code"] == error.code
     started = world.started
-    world.now_result("whoami")
+    again = world.call("whoami")
     assert world.started == started
+    world.pass_time(1)
+    assert world.result(again)["error"]["code"] == error.code
+    assert world.started == started + 1
     world.pass_time(20)
-    assert world.started == started
+    assert world.started == started + 1
     world.start_error = None
     assert world.now_result("whoami")["agent"] == "Sam"
 
@@ -136,6 +139,30 @@ def test_other_settings_are_told_and_the_next_call_looks_again(make):
     world.answers["hello"] = hello
     world.pass_time(2)
     assert world.now_result("whoami")["agent"] == "Sam"
+
+
+def test_who_did_at_once_what_the_error_said_is_not_told_it_again(make):
+    world = make()
+    hello = world.answers["hello"]
+    world.answers["hello"] = ConfigMismatch("restart it")
+    world.begin().greet()
+    assert world.now_result("whoami")["error"]["code"] == "config_mismatch"
+    world.answers["hello"] = hello
+    identifier = world.call("whoami")
+    world.pass_time(1)
+    assert world.result(identifier)["agent"] == "Sam"
+
+
+def test_who_asks_again_and_again_is_told_again_and_nobody_is_asked_in_a_hurry(make):
+    world = make()
+    world.answers["hello"] = ConfigMismatch("restart it")
+    world.begin().greet()
+    before = len(world.asked("hello"))
+    for _ in range(20):
+        identifier = world.call("whoami")
+        world.pass_time(1)
+        assert world.result(identifier)["error"]["code"] == "config_mismatch"
+    assert len(world.asked("hello")) <= before + 20
 
 
 def test_a_configuration_that_cannot_be_read_is_told(make):
@@ -1068,7 +1095,7 @@ def test_what_a_person_has_to_mend_is_told_once_on_stderr_too(make):
     world.start_error = RedisMissing("install a Redis")
     world.begin().greet()
     world.now_result("whoami")
-    world.now_result("whoami")
+    world.call("whoami")
     world.pass_time(60)
     assert world.complaints == ["redis_missing: install a Redis"]
 

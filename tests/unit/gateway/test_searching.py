@@ -100,6 +100,16 @@ def test_a_session_finds_what_it_has_sent() -> None:
     assert asked(rig)[0].after_commit == rig.commit
 
 
+def test_a_session_finds_what_a_writer_had_stored_without_a_word() -> None:
+    rig = indexed()
+    connection, attachment = rig.member(1)
+    rig.send(connection, attachment)
+    rig.commit += 1
+    rig.accept(rig.frame(Append), duplicate=True)
+    search(rig, connection, attachment)
+    assert asked(rig)[0].after_commit == rig.commit
+
+
 def test_nobody_finds_what_a_memory_was_once_that_has_been_told() -> None:
     rig = indexed()
     connection, attachment = rig.member(1)
