@@ -66,7 +66,9 @@ def test_row_6_a_connection_cut_between_commit_and_answer_costs_nothing(bus: Dae
             if number % 2:
                 assert wait(lambda n=number: history(other)[-1]["content"] == f"{n}")
             result = again(bus, "send", **sent)
-            (row,) = [each for each in history(other) if each["message_id"] == f"row6-{number}"]
+            key = f"row6-{number}"
+            assert wait(lambda k=key: any(each["message_id"] == k for each in history(other)))
+            (row,) = [each for each in history(other) if each["message_id"] == key]
             assert (row["seq"], row["sent_at"]) == (result["seq"], result["sent_at"])
             assert result["duplicate"] or number % 2 == 0
 
