@@ -11,6 +11,8 @@ import sys
 import time
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parent.parent
 BIN = Path(sys.executable).parent
 SUITES = ("unit", "fuzz", "stateful", "simulation", "integration", "system", "crash", "docs")
@@ -29,10 +31,19 @@ def main(arguments: list[str]) -> int:
     failed = [name for name, commands in STATIC.items() if not _passes(name, commands)]
     folders = [path for path in (f"tests/{suite}" for suite in SUITES) if (ROOT / path).is_dir()]
     _say(f"tests   {' '.join(arguments or folders)}")
-    code = _call("pytest", *(arguments or (*SIDE_BY_SIDE, *folders)))
+    code = _call("pytest", *arguments) if arguments else _tests(folders)
     if failed:
         sys.stderr.write(f"\nFAILED besides the tests: {', '.join(failed)} (see above)\n")
     return code or int(bool(failed))
+
+
+def _tests(folders: list[str]) -> int:
+    """What failed beside other tests is run once more, alone; what fails again has failed."""
+    code = _call("pytest", *SIDE_BY_SIDE, *folders)
+    if code != pytest.ExitCode.TESTS_FAILED:
+        return code
+    _say("tests   once more, alone: those that failed")
+    return _call("pytest", "--last-failed", "--last-failed-no-failures", "none", *folders)
 
 
 def _passes(name: str, commands: tuple[tuple[str, ...], ...]) -> bool:

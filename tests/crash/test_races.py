@@ -201,7 +201,7 @@ def test_a_stop_during_a_start_is_told_to_who_started(cold_bus: Daemon) -> None:
             assert report["error"]["message"] == "the daemon was stopped before it was ready"
         assert starting.error() == ""
         assert starting.process.returncode == 0
-        assert cold_bus.ended()
+        assert wait(cold_bus.ended)
         assert not os.path.exists(cold_bus.paths.socket)
 
 
@@ -390,7 +390,7 @@ def test_two_daemons_for_one_data_directory_are_told_apart(bus: Daemon) -> None:
             assert f"{bus.paths.data_directory} is in use by another daemon" in text
             assert f"process {supervisor} of {bus.paths.runtime_directory}" in text
             assert "set another data_directory" in text
-        assert other.ended()
+        assert wait(other.ended)
     assert bus.status()["state"] == "ready"
     with Peer(bus.paths.socket) as peer:
         assert peer.attach("x").send("general", "m", "still one")["seq"] == 1
