@@ -39,12 +39,6 @@ class Books:
         """Of each memory, what its revisions said, as far as their authors heard of it."""
         self.deleted: set[str] = set()
 
-    def last(self, channel: str) -> int:
-        """The highest position that anybody was given."""
-        with self.lock:
-            found = (seq for name, seq, _ in self.accepted.values() if name == channel)
-            return max(found, default=0)
-
 
 class Shown(msgspec.Struct, frozen=True):
     """One thing that a session was shown, by which of its adapters: a message or a gap."""
@@ -92,7 +86,7 @@ class Session(Member):
             self.failure = error
 
     def drain(self) -> None:
-        """Receives until everything is there, which `wanted` of every channel says."""
+        """Receives until nothing more comes; whether that is everything, the audit tells."""
         try:
             deadline = time.monotonic() + DRAIN_SECONDS
             quiet = 0

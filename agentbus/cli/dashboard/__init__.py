@@ -24,7 +24,7 @@ from agentbus.cli.snapshot import Budget, Latency, Snapshot
 from agentbus.cli.text import one_line
 
 STATES: Final = {"ready": "bold green", "recovering": "bold yellow", "starting": "bold yellow"}
-SHOWN: Final = ("messages", "memories", "evicted", "rejected")
+SOMETIMES: Final = ("memories", "evicted", "rejected")
 SPARK: Final = 20
 BAR: Final = 20
 FULL_PERCENT, NEARLY_PERCENT = 95.0, 80.0
@@ -133,8 +133,8 @@ def _traffic(
 
 def _totals(totals: dict[str, int]) -> str:
     """What is there; losses and refusals only where there were any."""
-    always = SHOWN[:1]
-    shown = [f"{totals.get(key, 0):,} {key}" for key in SHOWN if key in always or totals.get(key)]
+    shown = [f"{totals.get('messages', 0):,} messages"]
+    shown += [f"{totals[key]:,} {key}" for key in SOMETIMES if totals.get(key)]
     return ", ".join(shown)
 
 

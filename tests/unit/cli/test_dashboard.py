@@ -158,10 +158,13 @@ def test_rates_and_latencies_have_their_last_minute_beside_them():
     assert delivered.rstrip() == f"delivered    30.0/s {'█' * 20}"
 
 
-@pytest.mark.parametrize("percent", [0.0, 50.0, 85.0, 99.0, 400.0])
-def test_a_fuller_budget_has_a_longer_bar(percent):
+@pytest.mark.parametrize(
+    ("percent", "cells"), [(0.0, 0), (0.1, 1), (50.0, 10), (85.0, 17), (99.0, 20), (400.0, 20)]
+)
+def test_a_fuller_budget_has_a_longer_bar(percent, cells):
     document = READY | {"budgets": {"redis": {"used": 1, "limit": MIB, "percent": percent}}}
-    assert shown(document).count("█" * round(min(percent, 100) / 5)) >= 1
+    line = next(line for line in shown(document).splitlines() if line.startswith("valkey"))
+    assert (line.count("█"), line.count("░")) == (cells, 20 - cells)
 
 
 def test_reasons_and_warnings_come_right_below_the_state():
