@@ -24,7 +24,7 @@ NOBODY = "person"
 
 def person(configuration: Configuration, name: str | None, use: str) -> Person:
     """Whoever runs this command, for one use of this terminal."""
-    agent = name or _login()
+    agent = _login() if name is None else name
     return Person(configuration, agent, f"{use} {_terminal()} {agent}")
 
 

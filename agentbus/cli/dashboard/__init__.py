@@ -20,13 +20,13 @@ from rich.text import Text
 from agentbus.cli.dashboard.figures import bar, counted, duration, size, sparkline
 from agentbus.cli.dashboard.tables import Row, outer, rows, table
 from agentbus.cli.dashboard.view import Section, View
-from agentbus.cli.snapshot import Budget, Latency, Snapshot
+from agentbus.cli.snapshot import Budget, Index, Latency, Snapshot
 from agentbus.cli.text import one_line
 
 STATES: Final = {"ready": "bold green", "recovering": "bold yellow", "starting": "bold yellow"}
 SOMETIMES: Final = ("memories", "evicted", "rejected")
 SPARK: Final = 20
-BAR: Final = 20
+BAR: Final = 12
 FULL_PERCENT, NEARLY_PERCENT = 95.0, 80.0
 MOST_REMARKS: Final = 4
 """Reasons and warnings on a screen that has room for more than these."""
@@ -106,6 +106,8 @@ def _facts(snapshot: Snapshot, *, plain: bool) -> Table:
         grid.add_row(name, _traffic(rate, recent, kind, latency.get(kind), plain=plain))
     grid.add_row("stored", Text(_totals(snapshot.totals)))
     grid.add_row(_server(snapshot), _redis(snapshot, plain=plain))
+    if snapshot.index is not None:
+        grid.add_row("index", _index(snapshot.index))
     grid.add_row("sqlite", _sqlite(snapshot, plain=plain))
     return grid
 
@@ -151,9 +153,11 @@ def _redis(snapshot: Snapshot, *, plain: bool) -> Text:
     health = ("healthy", "green") if redis.healthy else ("not healthy", "bold red")
     line.append(", ").append(*health)
     line.append(f", {counted(redis.lag_commits, 'commit')} behind")
-    if snapshot.index is not None and snapshot.index.lag_commits:
-        line.append(f", index {counted(snapshot.index.lag_commits, 'commit')}")
     return line
+
+
+def _index(index: Index) -> Text:
+    return Text(f"{index.documents:,} texts, {counted(index.lag_commits, 'commit')} behind")
 
 
 def _sqlite(snapshot: Snapshot, *, plain: bool) -> Text:

@@ -132,6 +132,7 @@ def test_what_cannot_be_sent_says_why(bus: Daemon) -> None:
     assert "UTF-8" in refused("general", given=b"\xff\xfe")
     assert "message_too_large" in refused("general", given=b"x" * 70_000)
     assert "invalid_argument" in refused("general", "x", "--as", "a\nb")
+    assert "invalid_argument" in refused("general", "x", "--as", "")
 
 
 def test_a_channel_is_made_where_that_is_asked_for(bus: Daemon) -> None:

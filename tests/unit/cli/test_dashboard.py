@@ -130,6 +130,16 @@ def test_nothing_is_wider_than_the_terminal():
     assert max(len(line.rstrip()) for line in shown(READY).splitlines()) <= 80
 
 
+def test_how_far_the_index_is_behind_is_told_whole_at_80_columns():
+    lags = {"healthy": False, "dataset_bytes": 511 * MIB, "lag_commits": 123_456}
+    redis = {**READY["redis"], **lags}
+    index = {"commit_id": 1, "lag_commits": 98_765, "documents": 1_234_567}
+    budgets = {"redis": {"used": 511 * MIB, "limit": 512 * MIB, "percent": 99.8}}
+    text = shown({**READY, "redis": redis, "budgets": budgets, "index": index})
+    assert "123,456 commits behind" in text
+    assert "1,234,567 texts, 98,765 commits behind" in text
+
+
 def test_every_process_session_and_channel_has_its_line():
     lines = [" ".join(line.split()) for line in shown(READY).splitlines()]
     for expected in (
@@ -146,7 +156,7 @@ def test_every_process_session_and_channel_has_its_line():
 
 def test_usage_is_set_against_its_budget():
     text = shown(READY)
-    assert f"valkey     █{'░' * 19} 0.6 % of 512.0 MiB, healthy, 1 commit behind" in text
+    assert f"valkey     █{'░' * 11} 0.6 % of 512.0 MiB, healthy, 1 commit behind" in text
     assert "4.0 MiB, WAL 512.0 KiB, synchronous full" in text
 
 
@@ -159,12 +169,12 @@ def test_rates_and_latencies_have_their_last_minute_beside_them():
 
 
 @pytest.mark.parametrize(
-    ("percent", "cells"), [(0.0, 0), (0.1, 1), (50.0, 10), (85.0, 17), (99.0, 20), (400.0, 20)]
+    ("percent", "cells"), [(0.0, 0), (0.1, 1), (50.0, 6), (85.0, 10), (99.0, 12), (400.0, 12)]
 )
 def test_a_fuller_budget_has_a_longer_bar(percent, cells):
     document = READY | {"budgets": {"redis": {"used": 1, "limit": MIB, "percent": percent}}}
     line = next(line for line in shown(document).splitlines() if line.startswith("valkey"))
-    assert (line.count("█"), line.count("░")) == (cells, 20 - cells)
+    assert (line.count("█"), line.count("░")) == (cells, 12 - cells)
 
 
 def test_reasons_and_warnings_come_right_below_the_state():
