@@ -24,7 +24,7 @@ import uvloop
 
 from agentbus.errors import SetupError, StorageFailed
 from agentbus.model.ports import Instant
-from agentbus.runtime import clock, exits, faults, logs, tasks
+from agentbus.runtime import clock, exits, faults, logs, platform, tasks
 from agentbus.runtime.context import ChildContext, Listening
 from agentbus.runtime.faults import Point
 from agentbus.runtime.links import ControlLink, Link
@@ -101,6 +101,7 @@ class Child:
 
     def run(self, application: Application) -> int:
         """Runs until the application exits; the exit code."""
+        platform.keep_freed_memory()
         with asyncio.Runner(loop_factory=lambda: self.loop) as runner:
             return runner.run(self._main(application))
 
