@@ -1,7 +1,8 @@
 """`python -m bench [--quick] [--only NAME]... [--directory DIR] [--json FILE] [--markdown FILE]
 [--plots DIR]`.
 
-Exit code 0 where every target was met, 1 where one was missed.
+Exit code 0 where every target was met, 1 where one was missed or could not be measured. The files
+are written again after each measurement, so that a run that is interrupted leaves what it has.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import signal
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -18,51 +20,32 @@ import msgspec
 
 from bench.bus import Bus
 from bench.machine import facts
+from bench.progress import Progress
 from bench.report import Report, draw, markdown
 from bench.runs import full, quick
-from bench.suite import MEASUREMENTS
-
-
-class Progress:
-    """One line on stderr that is written over, on a terminal; a line each time elsewhere."""
-
-    def __init__(self) -> None:
-        self._began = time.monotonic()
-        self._part = ""
-
-    def begin(self, part: str) -> None:
-        """The measurement that all that follows is of."""
-        self._part = part
-
-    def say(self, text: str) -> None:
-        """Shows what is going on."""
-        line = f"{time.monotonic() - self._began:4.0f} s  {self._part}  {text}"
-        if sys.stderr.isatty():
-            sys.stderr.write(f"\r\x1b[K{line}")
-        else:
-            sys.stderr.write(f"{line}\n")
-        sys.stderr.flush()
-
-    def end(self) -> None:
-        """Leaves the line."""
-        if sys.stderr.isatty():
-            sys.stderr.write("\r\x1b[K")
+from bench.suite import MEASUREMENTS, expected
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs what was asked for and prints the tables."""
     options = _options(arguments)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # daemons are stopped on the way out
-    progress = Progress()
+    names = list(dict.fromkeys(options.only or MEASUREMENTS))
+    progress = Progress(sys.stderr, expected(names, quick=options.quick))
     plan = (quick if options.quick else full)(options.directory, progress.say)
-    names = options.only or list(MEASUREMENTS)
-    figures = {}
-    for number, name in enumerate(names, start=1):
-        progress.begin(f"[{number}/{len(names)}] {name}:")
-        figures[name] = MEASUREMENTS[name](plan)
-    report = Report(facts(options.directory, _server(options.directory)), figures)
+    report = Report(facts(options.directory, _server(options.directory)), {}, {}, {})
+    for name in names:
+        progress.begin(name)
+        began = time.monotonic()
+        try:
+            report.figures[name] = MEASUREMENTS[name](plan)
+        except Exception as error:  # noqa: BLE001 - what the others come to is not lost with it
+            traceback.print_exc()
+            report.failed[name] = f"{type(error).__name__}: {error}"
+        report.seconds[name] = time.monotonic() - began
+        _write(report, options)
     progress.end()
-    _write(report, options)
+    sys.stdout.write(markdown(report))
     return 0 if report.met else 1
 
 
@@ -84,10 +67,8 @@ def _server(base: str) -> str:
 
 
 def _write(report: Report, options: argparse.Namespace) -> None:
-    table = markdown(report)
-    sys.stdout.write(table)
     if options.markdown:
-        Path(options.markdown).write_text(table)
+        Path(options.markdown).write_text(markdown(report))
     if options.json:
         Path(options.json).write_bytes(msgspec.json.format(msgspec.json.encode(report)) + b"\n")
     if options.plots:

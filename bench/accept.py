@@ -116,19 +116,16 @@ def _latency(plan: Plan, synchronous: Synchronous) -> list[Figure]:
 
 
 def sweep(plan: Plan) -> list[Figure]:
-    """From one attachment to many, from one send in flight to many; the bare loop goes on between
-    any two of them, in the same file."""
+    """From one attachment to many, from one send in flight to many; the bare loop runs before each
+    of them, in a file of its own."""
     figures: list[Figure] = []
     for synchronous in MOST_LATENCY:
-        with (
-            Bus(plan.base, {**SETTINGS, "sqlite_synchronous": synchronous}) as bus,
-            Bare(plan.base, CONTENT_BYTES, SENDERS, synchronous) as bare,
-        ):
-            figures += _sweep(plan, bus, bare, synchronous)
+        with Bus(plan.base, {**SETTINGS, "sqlite_synchronous": synchronous}) as bus:
+            figures += _sweep(plan, bus, synchronous)
     return figures
 
 
-def _sweep(plan: Plan, bus: Bus, bare: Bare, synchronous: Synchronous) -> Iterator[Figure]:
+def _sweep(plan: Plan, bus: Bus, synchronous: Synchronous) -> Iterator[Figure]:
     share = Chart(f"accepted of the bare loop, {synchronous}", "in flight of each attachment")
     rate = Chart(f"accepted, {synchronous}", share.across)
     runs = 0
@@ -138,7 +135,8 @@ def _sweep(plan: Plan, bus: Bus, bare: Bare, synchronous: Synchronous) -> Iterat
             plan.say(f"{synchronous}, {senders} attachments with {in_flight} in flight")
             for _ in range(plan.repeats):
                 runs += 1
-                theirs.append(bare.rate(BATCH, plan.sweep_seconds / 2))
+                with Bare(plan.base, CONTENT_BYTES, SENDERS, synchronous) as bare:
+                    theirs.append(bare.rate(BATCH, plan.sweep_seconds / 2))
                 plain = spec(plan, bus.place.paths.socket, senders, in_flight)
                 shorter = msgspec.structs.replace(
                     plain,

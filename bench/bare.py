@@ -73,7 +73,8 @@ class Bare:
         took = self.run(batch, seconds)
         return len(took) * batch / sum(took)
 
-    def _commit(self, batch: int, clock: Callable[[], float]) -> float:
+    def prepare(self, batch: int) -> Callable[[], None]:
+        """Makes so many messages; what is returned commits them."""
         self._commits += 1
         messages, receipts = [], []
         for number in range(self._last + 1, self._last + batch + 1):
@@ -82,10 +83,18 @@ class Bare:
             receipts.append(receipt)
         self._last += batch
         connection = self._connection
+
+        def commit() -> None:
+            with connection.transaction():
+                connection.executemany(INSERT_MESSAGE, messages)
+                connection.executemany(INSERT_RECEIPT, receipts)
+
+        return commit
+
+    def _commit(self, batch: int, clock: Callable[[], float]) -> float:
+        commit = self.prepare(batch)
         began = clock()
-        with connection.transaction():
-            connection.executemany(INSERT_MESSAGE, messages)
-            connection.executemany(INSERT_RECEIPT, receipts)
+        commit()
         return clock() - began
 
     def _rows(self, number: int) -> tuple[tuple[object, ...], tuple[object, ...]]:

@@ -35,6 +35,7 @@ IN_FLIGHT: Final = 64
 ever full: who falls behind is handed on from Redis, which costs several times as much."""
 
 FEWEST: Final = 300
+MOST: Final = 100_000
 BOUND_SECONDS: Final = 120.0
 SHARE: Final = Chart("handed on, of the bare server", "subscribers")
 RATE: Final = Chart("handed on", "subscribers")
@@ -50,7 +51,7 @@ def fan_out(plan: Plan) -> list[Figure]:
             plan.say(f"to {width}, run {repeat + 1} of {plan.repeats}")
             rate, size = _bus(plan, width)
             ours.append(rate)
-            bare.append(_bare(plan, width, size))
+            bare.append(bare_rate(plan, width, size))
         name, shares = f"fan-out to {width}, of the bare server", ratios(ours, bare)
         point = Point(SHARE, "bus", width)
         if width == TARGET_WIDTH:
@@ -69,36 +70,41 @@ def fan_out(plan: Plan) -> list[Figure]:
     return figures
 
 
-def _messages(plan: Plan, width: int) -> int:
-    return max(FEWEST, plan.handed_on // width)
+def messages(plan: Plan, width: int) -> int:
+    """That are sent to so many subscribers."""
+    return max(FEWEST, min(MOST, plan.handed_on // width))
 
 
 def _bus(plan: Plan, width: int) -> tuple[float, int]:
-    """Messages handed on a second, and the bytes of one of them."""
-    count = _messages(plan, width)
     with Bus(plan.base, SETTINGS) as bus:
-        path = bus.place.paths.socket
-        with _readers(Readers(path, width, count, is_bus=True)) as pipe:
-            spec = Spec(path, "fan", 1, IN_FLIGHT, CONTENT_BYTES, 0.0, 0.0)
-            senders = [Sender(spec, number) for number in range(SENDERS)]
-            left = count
+        return handed_on(plan, bus, width)
 
-            def more(sender: Sender, room: int) -> None:
-                nonlocal left
-                now = min(room, left)
-                left -= now
-                if now:
-                    sender.send(now)
 
-            began = time.perf_counter()
-            for sender in senders:
-                more(sender, IN_FLIGHT // SENDERS)
-            came = _until_read(
-                pipe, {sender.socket: partial(_answered, sender, more) for sender in senders}
-            )
-            took = time.perf_counter() - began
+def handed_on(plan: Plan, bus: Bus, width: int) -> tuple[float, int]:
+    """Messages handed on a second, and the bytes of one of them."""
+    count = messages(plan, width)
+    path = bus.place.paths.socket
+    with _readers(Readers(path, width, count, is_bus=True)) as pipe:
+        spec = Spec(path, "fan", 1, IN_FLIGHT, CONTENT_BYTES, 0.0, 0.0)
+        senders = [Sender(spec, number) for number in range(SENDERS)]
+        left = count
+
+        def more(sender: Sender, room: int) -> None:
+            nonlocal left
+            now = min(room, left)
+            left -= now
+            if now:
+                sender.send(now)
+
+        began = time.perf_counter()
         for sender in senders:
-            sender.socket.close()
+            more(sender, IN_FLIGHT // SENDERS)
+        came = _until_read(
+            pipe, {sender.socket: partial(_answered, sender, more) for sender in senders}
+        )
+        took = time.perf_counter() - began
+    for sender in senders:
+        sender.socket.close()
     return came.messages / took, came.bytes // came.messages
 
 
@@ -106,16 +112,28 @@ def _answered(sender: Sender, more: Callable[[Sender, int], None]) -> None:
     more(sender, sender.answered())
 
 
-def _bare(plan: Plan, width: int, size: int) -> float:
-    """Lines of that size; as many in flight as the bus' senders have."""
-    count = _messages(plan, width)
+@contextlib.contextmanager
+def connected(path: str) -> Iterator[socket.socket]:
+    """Straight to the server."""
+    with socket.socket(socket.AF_UNIX) as sender:
+        sender.connect(path)
+        yield sender
+
+
+def bare_rate(
+    plan: Plan,
+    width: int,
+    size: int,
+    way: Callable[[str], contextlib.AbstractContextManager[socket.socket]] = connected,
+) -> float:
+    """Lines of that size; as many in flight as the bus' senders have, by that way to the server."""
+    count = messages(plan, width)
     line = (b"{" + MARK + b'"').ljust(size - 3, b"x") + b'"}\n'
     with (
         _server(plan.base) as path,
         _readers(Readers(path, width, count, is_bus=False)) as pipe,
-        socket.socket(socket.AF_UNIX) as sender,
+        way(path) as sender,
     ):
-        sender.connect(path)
         sender.sendall(b"sender\n")
         sent = min(IN_FLIGHT, count)
 

@@ -53,11 +53,11 @@ def search(plan: Plan) -> list[Figure]:
     with (
         Bus(plan.base, {**SETTINGS, **LARGE}) as bus,
         tempfile.TemporaryDirectory(prefix="ab-bare-", dir=plan.base) as directory,
-        closing(_bare(os.path.join(directory, "bare"), bus.place.paths.database)) as bare,
+        closing(bare_table(os.path.join(directory, "bare"), bus.place.paths.database)) as bare,
     ):
         for stored in plan.searched:
             held = fill(plan, bus, stored, varied=True)
-            _index(plan, bare)
+            fill_table(plan, bare)
             figures += _compared(plan, bus, bare, held)
     return figures
 
@@ -138,7 +138,8 @@ class _Asker:
 # ---- the bare query
 
 
-def _bare(path: str, database: str) -> sqlite3.Connection:
+def bare_table(path: str, database: str) -> sqlite3.Connection:
+    """An empty one, beside the messages of a bus."""
     connection = sqlite3.connect(path, isolation_level=None, uri=True)
     connection.execute("PRAGMA journal_mode=WAL")
     connection.execute("PRAGMA synchronous=normal")
@@ -147,7 +148,7 @@ def _bare(path: str, database: str) -> sqlite3.Connection:
     return connection
 
 
-def _index(plan: Plan, bare: sqlite3.Connection) -> None:
+def fill_table(plan: Plan, bare: sqlite3.Connection) -> None:
     """Everything that the bus holds and the table does not."""
     last = bare.execute("SELECT max(rowid) FROM found").fetchone()[0] or 0
     while rows := bare.execute(UNINDEXED, (last, BATCH)).fetchall():

@@ -3,15 +3,12 @@ with what Redis had kept and from nothing."""
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shutil
 import signal
 import sqlite3
-import subprocess
-import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import closing, suppress
 from typing import Any, Final
 
@@ -20,9 +17,9 @@ import psutil  # type: ignore[import-untyped]
 from agentbus.mirror import keys
 from bench.accept import CONTENT_BYTES, IN_FLIGHT, SENDERS, SETTINGS
 from bench.bus import Bus
-from bench.figures import Figure, at_least, at_most, figure
+from bench.figures import Figure, at_least, at_most, figure, ratios
 from bench.load import Spec
-from bench.redis import Redis, socket_of
+from bench.redis import Redis, server, socket_of
 from bench.runs import Plan, run_load
 
 PROCESSES: Final = ("writer", "projector", "gateway", "indexer")
@@ -32,6 +29,7 @@ LEAST_OF_REBUILD: Final = 5.0
 LEAST_RATE: Final = 0.5
 PIPELINE: Final = 256
 BOUND_SECONDS: Final = 180.0
+ENOUGH: Final = 50_000
 LARGE: Final = {**SETTINGS, "sqlite_budget_mib": 8192, "redis_budget_mib": 8192}
 
 
@@ -40,7 +38,9 @@ def recover(plan: Plan) -> list[Figure]:
     with Bus(plan.base, LARGE) as bus:
         count = fill(plan, bus, plan.retained)
         killed: dict[str, list[float]] = {name: [] for name in PROCESSES}
-        kept, anew = [], []
+        kept, anew, bare = [], [], []
+        commands = _commands(bus)
+        executable = psutil.Process(_pid(bus.status(), "redis")).exe()
         for repeat in range(plan.repeats):
             _again(bus)
             for name in PROCESSES:
@@ -52,7 +52,8 @@ def recover(plan: Plan) -> list[Figure]:
             _again(bus)
             shutil.rmtree(bus.place.paths.snapshot_directory)
             anew.append(_kill(bus, "redis"))
-        bare = _bare_rate(plan, bus)
+            plan.say(f"bare XADD, {repeat + 1} of {plan.repeats}")
+            bare.append(_bare_rate(plan, executable, commands))
     rates = [count / seconds for seconds in anew]
     return [
         *(
@@ -60,44 +61,70 @@ def recover(plan: Plan) -> list[Figure]:
             for name, seconds in killed.items()
         ),
         figure("messages retained meanwhile", [count], ""),
-        at_least(
+        _judged(
             "Redis killed, snapshot and catch-up, faster than from nothing",
-            [slow / fast for fast, slow in zip(kept, anew, strict=True)],
-            "x",
+            ratios(anew, kept),
             LEAST_OF_NOTHING,
+            count,
         ),
         figure("Redis killed, snapshot and catch-up", kept, "s"),
         figure("Redis killed, from nothing", anew, "s"),
-        at_least("rebuilt, of bare XADD", [rate / bare for rate in rates], "x", LEAST_RATE),
+        _judged("rebuilt, of bare XADD", ratios(rates, bare), LEAST_RATE, count),
         figure("rebuilt", rates, "messages/s"),
-        figure("bare XADD, pipelines of 256", [bare], "messages/s"),
+        figure("bare XADD, pipelines of 256", bare, "messages/s"),
     ]
 
 
 def restart(plan: Plan) -> list[Figure]:
-    """Started again beside `plan.restarted` messages: with Redis' snapshot, and without."""
+    """Started again beside `plan.restarted` messages: with Redis' snapshot, with one that lacks the
+    last fifth, and without."""
     bus = Bus(plan.base, LARGE)
+    aside = os.path.join(bus.place.directory, "aside")
+    snapshots = bus.place.paths.snapshot_directory
     with bus:
-        count = fill(plan, bus, plan.restarted)
+        early = fill(plan, bus, plan.restarted * 4 // 5)
         bus.keep()
-    kept, anew = [], []
+    shutil.copytree(snapshots, aside)
+    with bus:
+        executable = psutil.Process(_pid(bus.status(), "redis")).exe()
+        count = fill(plan, bus, early + plan.restarted // 5)
+        missing = _commands(bus, count - early)
+        bus.keep()
+    kept, behind, anew, bare = [], [], [], []
     for repeat in range(plan.repeats):
         plan.say(f"restart, {repeat + 1} of {plan.repeats}")
         kept.append(_started(bus))
-        shutil.rmtree(bus.place.paths.snapshot_directory)
+        shutil.rmtree(snapshots)
+        shutil.copytree(aside, snapshots)
+        behind.append(_started(bus))
+        shutil.rmtree(snapshots)
         anew.append(_started(bus))
+        bare.append(_bare_rate(plan, executable, missing))
     bus.place.remove()
+    rates = [len(missing) / max(late - soon, 1e-3) for late, soon in zip(behind, kept, strict=True)]
     return [
-        at_least(
+        _judged(
             "started with a snapshot, faster than from nothing",
-            [slow / fast for fast, slow in zip(kept, anew, strict=True)],
-            "x",
+            ratios(anew, kept),
             LEAST_OF_REBUILD,
+            count,
         ),
         figure("started with a snapshot", kept, "s"),
         figure("started from nothing", anew, "s"),
         figure("messages retained", [count], ""),
+        _judged("caught up, of bare XADD", ratios(rates, bare), LEAST_RATE, len(missing)),
+        figure("caught up", rates, "messages/s"),
+        figure("bare XADD of as many", bare, "messages/s"),
+        figure("started with a snapshot that lacks some", behind, "s"),
+        figure("messages that it lacks", [len(missing)], ""),
     ]
+
+
+def _judged(name: str, samples: Sequence[float], bound: float, messages: int) -> Figure:
+    """A target only where there are so many that what a start takes without any does not count."""
+    if messages < ENOUGH:
+        return figure(name, samples, "x")
+    return at_least(name, samples, "x", bound)
 
 
 def fill(
@@ -168,13 +195,13 @@ def _again(bus: Bus) -> None:
 
 def _await_snapshot(bus: Bus) -> None:
     """Until the server has written what it holds, but for what changes too little for one."""
-    server = Redis(socket_of(bus.place.paths))
-    with closing(server):
-        if int(server.info()["rdb_changes_since_last_save"]) > 0:
+    redis = Redis(socket_of(bus.place.paths))
+    with closing(redis):
+        if int(redis.info()["rdb_changes_since_last_save"]) > 0:
             with suppress(Exception):
-                server.run(b"BGSAVE")
+                redis.run(b"BGSAVE")
         deadline = time.monotonic() + BOUND_SECONDS
-        while server.info()["rdb_bgsave_in_progress"] != "0":
+        while redis.info()["rdb_bgsave_in_progress"] != "0":
             if time.monotonic() > deadline:
                 raise TimeoutError("the snapshot is not written")
             time.sleep(0.05)
@@ -182,9 +209,15 @@ def _await_snapshot(bus: Bus) -> None:
 
 def _started(bus: Bus) -> float:
     """Seconds from the start of the daemon until it says that it is ready; it is stopped then."""
+    return started(bus, lambda status: status["state"] == "ready")
+
+
+def started(bus: Bus, condition: Callable[[dict[str, Any]], bool]) -> float:
+    """Seconds from the start of the daemon until its status is so; it is stopped once it is
+    whole, and its files stay."""
     began = time.perf_counter()
     with bus:
-        _until(bus, lambda status: status["state"] == "ready")
+        _until(bus, condition)
         seconds = time.perf_counter() - began
         _until(bus, is_whole)
         bus.keep()
@@ -208,17 +241,16 @@ def _until(bus: Bus, condition: Callable[[dict[str, Any]], bool]) -> None:
 # ---- the bare loop
 
 
-def _bare_rate(plan: Plan, bus: Bus) -> float:
-    """The same entries in a server of the same kind, packed and pipelined by one client; messages a
-    second."""
-    plan.say("bare XADD")
-    executable = psutil.Process(_pid(bus.status(), "redis")).exe()
+Commands = list[tuple[bytes, ...]]
+
+
+def _commands(bus: Bus, newest: int = -1) -> Commands:
+    """What Redis is given of the newest messages; of all of them, where no number is given."""
     database = bus.place.paths.database
+    select = "SELECT seq, session_id, envelope FROM messages ORDER BY id DESC LIMIT ?"
     with closing(sqlite3.connect(f"file:{database}?mode=ro", uri=True)) as connection:
-        rows = connection.execute(
-            "SELECT seq, session_id, envelope FROM messages ORDER BY id"
-        ).fetchall()
-    commands = [
+        rows = connection.execute(select, (newest,)).fetchall()
+    return [
         (
             b"XADD",
             b"s:1",
@@ -228,36 +260,15 @@ def _bare_rate(plan: Plan, bus: Bus) -> float:
             keys.SESSION,
             b"%d" % session,
         )
-        for seq, session, envelope in rows
+        for seq, session, envelope in reversed(rows)
     ]
-    with _server(plan.base, executable) as server:
+
+
+def _bare_rate(plan: Plan, executable: str, commands: Commands) -> float:
+    """The same entries in a server of the same kind, packed and pipelined by one client; messages a
+    second."""
+    with server(plan.base, executable) as (_, redis):
         began = time.perf_counter()
         for start in range(0, len(commands), PIPELINE):
-            server.pipeline(commands[start : start + PIPELINE])
+            redis.pipeline(commands[start : start + PIPELINE])
         return len(commands) / (time.perf_counter() - began)
-
-
-@contextlib.contextmanager
-def _server(base: str, executable: str) -> Iterator[Redis]:
-    directory = tempfile.mkdtemp(prefix="ab-bare-", dir=base)
-    path = os.path.join(directory, "s")
-    command = [executable, "--port", "0", "--unixsocket", path, "--save", ""]
-    process = subprocess.Popen(command, cwd=directory, stdout=subprocess.DEVNULL)
-    try:
-        with closing(_connected(path)) as server:
-            yield server
-    finally:
-        process.terminate()
-        process.wait(10)
-        shutil.rmtree(directory, ignore_errors=True)
-
-
-def _connected(path: str) -> Redis:
-    deadline = time.monotonic() + BOUND_SECONDS
-    while True:
-        try:
-            return Redis(path)
-        except OSError:
-            if time.monotonic() > deadline:
-                raise
-            time.sleep(0.01)

@@ -1,15 +1,23 @@
-"""A plain blocking connection to the server of a bus."""
+"""Plain blocking connections to the server of a bus, and to one of its own."""
 
 from __future__ import annotations
 
+import contextlib
+import os
 import socket
-from collections.abc import Sequence
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import hiredis
 
 from agentbus.runtime.paths import Paths
+
+START_SECONDS: Final = 20.0
 
 
 def socket_of(paths: Paths) -> str:
@@ -55,3 +63,31 @@ class Redis:
     def close(self) -> None:
         """Hangs up."""
         self._socket.close()
+
+
+@contextlib.contextmanager
+def server(base: str, executable: str, *options: str) -> Iterator[tuple[str, Redis]]:
+    """One that writes no snapshots; its socket, and a connection to it."""
+    with tempfile.TemporaryDirectory(prefix="ab-", dir=base) as directory:
+        path = os.path.join(directory, "s")
+        command = [executable, "--port", "0", "--unixsocket", path, "--save", "", *options]
+        process = subprocess.Popen(
+            command, cwd=directory, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL
+        )
+        try:
+            with closing(_connected(path)) as redis:
+                yield path, redis
+        finally:
+            process.terminate()
+            process.wait(START_SECONDS)
+
+
+def _connected(path: str) -> Redis:
+    deadline = time.monotonic() + START_SECONDS
+    while True:
+        try:
+            return Redis(path)
+        except OSError:
+            if time.monotonic() > deadline:
+                raise
+            time.sleep(0.01)

@@ -110,8 +110,14 @@ async def _serve(path: str, protocol: Callable[[], asyncio.Protocol]) -> None:
 
 
 def _pipe(path: str) -> None:
-    with socket.socket(socket.AF_UNIX) as daemon, selectors.DefaultSelector() as selector:
+    with socket.socket(socket.AF_UNIX) as daemon:
         daemon.connect(path)
+        between(daemon)
+
+
+def between(daemon: socket.socket) -> None:
+    """Says `ready`, then passes on what comes from stdin or the socket, until one of them ends."""
+    with selectors.DefaultSelector() as selector:
         os.write(1, b"ready\n")
         selector.register(0, selectors.EVENT_READ, daemon.sendall)
         selector.register(daemon, selectors.EVENT_READ, lambda data: os.write(1, data))

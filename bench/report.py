@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -19,11 +19,16 @@ class Report(msgspec.Struct, frozen=True):
 
     machine: dict[str, str]
     figures: dict[str, list[Figure]]
+    seconds: dict[str, float] = {}
+    """That each measurement took."""
+
+    failed: dict[str, str] = {}
+    """Measurements that came to no figures, and why."""
 
     @property
     def met(self) -> bool:
-        """Whether no target was missed."""
-        return all(row.meets is not False for row in self.rows())
+        """Whether all came to figures, and no target was missed."""
+        return not self.failed and all(row.meets is not False for row in self.rows())
 
     def rows(self) -> list[Figure]:
         """Of all measurements."""
@@ -32,9 +37,7 @@ class Report(msgspec.Struct, frozen=True):
 
 def markdown(report: Report) -> str:
     """Facts, one table of all figures, then a table for each chart."""
-    rows = report.rows()
-    alone = [row for row in rows if row.point is None or row.meets is not None]
-    parts = [_facts(report.machine), _table(alone), *_varied(rows)]
+    parts = [_facts(report.machine), _table(report), *_varied(report.rows())]
     return "\n\n".join(parts) + "\n"
 
 
@@ -62,8 +65,30 @@ def _facts(machine: Mapping[str, str]) -> str:
     return "\n".join(f"- {name}: {value}" for name, value in machine.items())
 
 
-def _table(figures: Iterable[Figure]) -> str:
-    return "\n".join([HEAD, *map(_row, figures)])
+def _table(report: Report) -> str:
+    """Each measurement with its time, then its figures, but those that a chart has."""
+    lines = [HEAD]
+    for name, figures in report.figures.items():
+        lines.append(_heading(name, report))
+        lines += [_row(row) for row in figures if row.point is None or row.meets is not None]
+    lines += [f"{_heading(name, report)} **failed**: {why} |" for name, why in _failed(report)]
+    return "\n".join(lines)
+
+
+def _heading(name: str, report: Report) -> str:
+    seconds = report.seconds.get(name)
+    took = "" if seconds is None else f", took {duration(seconds)}"
+    return f"| **`{name}`**{took} | | | |" + ("" if name in report.failed else " |")
+
+
+def _failed(report: Report) -> Iterator[tuple[str, str]]:
+    for name, why in report.failed.items():
+        yield name, why.replace("|", "/").replace("\n", " ")
+
+
+def duration(seconds: float) -> str:
+    """In seconds, or in minutes where it is some of them."""
+    return f"{seconds:.1f} s" if seconds < 100 else f"{seconds / 60:.1f} min"
 
 
 def _row(figure: Figure) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from bench import (
@@ -13,9 +13,11 @@ from bench import (
     fanout,
     find,
     growth,
+    hops,
     idle,
     index,
     recover,
+    reindex,
     start,
     tuning,
 )
@@ -40,7 +42,38 @@ MEASUREMENTS: Final[dict[str, Callable[[Plan], list[Figure]]]] = {
     "tuning": tuning.tuning,
     "growth": growth.growth,
     "index": index.index,
+    "reindex": reindex.reindex,
     "recover": recover.recover,
     "restart": recover.restart,
+    "hops": hops.hops,
     "peers": lambda plan: [*peers(plan), *brokers(plan)],
 }
+
+EXPECTED: Final[dict[str, tuple[float, float]]] = {
+    "throughput": (230, 6.5),
+    "burst": (40, 4),
+    "latency": (135, 8),
+    "sweep": (260, 12),
+    "end-to-end": (50, 3),
+    "fan-out": (60, 4.5),
+    "acknowledgments": (55, 4),
+    "adapter": (5, 1),
+    "cold": (4, 3),
+    "at-rest": (100, 7),
+    "search": (100, 3.5),
+    "cleanup": (120, 6.5),
+    "tuning": (600, 10),
+    "growth": (240, 14),
+    "index": (5, 0.5),
+    "reindex": (60, 3),
+    "recover": (60, 3),
+    "restart": (100, 4.5),
+    "hops": (130, 9),
+    "peers": (420, 100),
+}
+"""Seconds of each on two cores, in full and with `--quick`; only to tell how much time is left."""
+
+
+def expected(names: Sequence[str], *, quick: bool) -> dict[str, float]:
+    """Of those measurements, in that order."""
+    return {name: EXPECTED[name][quick] for name in names}

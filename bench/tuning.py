@@ -79,8 +79,7 @@ def tuning(plan: Plan) -> list[Figure]:
     figures: list[Figure] = []
     for budget, free in itertools.product(plan.grid_budgets, plan.grid_free):
         settings = [
-            Setting(budget, free, *rest)
-            for rest in itertools.product(plan.grid_intervals, plan.grid_retentions)
+            Setting(budget, free, interval, retention) for interval, retention in plan.grid_ages
         ]
         plain: list[Seen] = []
         seen: list[list[Seen]] = [[] for _ in settings]
@@ -120,7 +119,7 @@ def _measured(plan: Plan, setting: Setting, filled_mib: int) -> Seen:
         stored = filled_mib * MIB * plan.grid_filled / ROW_BYTES
         fill(plan, bus, int(stored), CONTENT_BYTES)
         bus.keep()
-    _age(bus.place.paths.database, min(plan.grid_retentions) * HOUR_MS, plan.grid_seconds)
+    _age(bus.place.paths.database, _shortest(plan) * HOUR_MS, plan.grid_seconds)
     bus.place.configure(
         {
             **SETTINGS,
@@ -133,6 +132,10 @@ def _measured(plan: Plan, setting: Setting, filled_mib: int) -> Seen:
     )
     with bus, closing(_Traffic(bus)) as traffic:
         return traffic.run(plan.grid_seconds)
+
+
+def _shortest(plan: Plan) -> int:
+    return min(retention for _, retention in plan.grid_ages)
 
 
 def _age(database: str, retention_ms: int, seconds: float) -> None:

@@ -29,6 +29,7 @@ from bench.bus import Bus
 from bench.figures import Figure, at_least, figure
 from bench.load import Spec, text
 from bench.peers.compare import programs
+from bench.redis import server
 from bench.runs import Plan, run_load
 
 SENDERS: Final = (1, 4)
@@ -65,7 +66,7 @@ def _rows(
 
 
 def _seconds(plan: Plan) -> float:
-    return min(plan.bare_seconds, 5.0)
+    return min(plan.bare_seconds, 3.0)
 
 
 # ---- ours
@@ -91,7 +92,9 @@ def _ours(plan: Plan, count: int) -> float:
 
 
 def _redis(plan: Plan, count: int) -> float:
-    with _valkey(plan.base) as path:
+    """A server that syncs its log before it answers."""
+    options = ("--appendonly", "yes", "--appendfsync", "always")
+    with server(plan.base, discover(Settings()).executable, *options) as (path, _):
         sockets = [_connected(path) for _ in range(count)]
         rate = _adding(sockets, text(CONTENT_BYTES).encode(), _seconds(plan))
         for each in sockets:
@@ -126,18 +129,6 @@ def _connected(path: str) -> socket.socket:
     return connection
 
 
-@contextmanager
-def _valkey(base: str) -> Iterator[str]:
-    """A server that syncs its log before it answers; its socket."""
-    executable = discover(Settings()).executable
-    with tempfile.TemporaryDirectory(prefix="ab-", dir=base) as directory:
-        path = os.path.join(directory, "s")
-        options = ["--port", "0", "--unixsocket", path, "--dir", directory, "--save", ""]
-        options += ["--appendonly", "yes", "--appendfsync", "always"]
-        with _running([executable, *options], directory, lambda: _connected(path).close()):
-            yield path
-
-
 # ---- NATS JetStream
 
 
@@ -146,7 +137,7 @@ def _nats_python() -> str:
 
 
 def _nats(plan: Plan, count: int) -> float:
-    server = os.path.join(programs(), "brokers", "bin", "nats-server")
+    executable = os.path.join(programs(), "brokers", "bin", "nats-server")
     with tempfile.TemporaryDirectory(prefix="ab-", dir=plan.base) as directory:
         port = _free_port()
         config = os.path.join(directory, "nats.conf")
@@ -155,7 +146,7 @@ def _nats(plan: Plan, count: int) -> float:
             f"jetstream {{ store_dir: {directory}, sync_interval: always }}\n"
         )
         up = lambda: socket.create_connection(("127.0.0.1", port), 1).close()  # noqa: E731
-        with _running([server, "-c", config], directory, up):
+        with _running([executable, "-c", config], directory, up):
             run = [_nats_python(), str(HERE / "nats_client.py"), f"nats://127.0.0.1:{port}"]
             run += [str(_seconds(plan)), str(count), str(CONTENT_BYTES)]
             said = subprocess.run(run, check=True, stdout=subprocess.PIPE).stdout

@@ -128,7 +128,7 @@ class Stdio(Client):
     def close(self) -> None:
         self._stdin.close()
         try:
-            self._process.wait(2)  # some do not end with their stdin
+            self._process.wait(0.5)  # some do not end with their stdin
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()

@@ -7,8 +7,11 @@ import tempfile
 from collections.abc import Iterator
 from math import isfinite
 
+import msgspec
 import pytest
 
+from bench import __main__ as bench
+from bench.figures import at_least
 from bench.report import Report, draw, markdown
 from bench.runs import Plan
 from bench.suite import MEASUREMENTS
@@ -47,8 +50,8 @@ def plan() -> Iterator[Plan]:
             grid_filled=0.02,
             grid_budgets=(64,),
             grid_free=(50,),
-            grid_intervals=(5,),
-            grid_retentions=(1,),
+            grid_ages=((5, 1),),
+            peer_runs=1,
             growth_seconds=0.1,
             sessions=(1, 3),
             channels=(1, 3),
@@ -74,3 +77,25 @@ def test_a_measurement_comes_to_figures_and_leaves_nothing_behind(name, plan, tm
     report = Report({}, {name: figures})
     assert all(path.read_text().startswith("<svg") for path in draw(report, tmp_path))
     assert markdown(report)
+
+
+def lost(plan: Plan) -> None:
+    plan.say("at it")
+    raise RuntimeError("Redis is gone")
+
+
+@pytest.mark.parametrize(
+    ("found", "code"), [({"lost": lost}, 1), ({}, 0)], ids=["one that fails", "all are met"]
+)
+def test_a_measurement_that_fails_takes_no_other_with_it(found, code, tmp_path, monkeypatch):
+    fast = {"fast": lambda _plan: [at_least("fast", [2.0], "x", 1.0)]}
+    monkeypatch.setattr(bench, "MEASUREMENTS", {**found, **fast})
+    monkeypatch.setattr(bench, "expected", lambda names, quick: dict.fromkeys(names, 1.0))
+    paths = {name: tmp_path / name for name in ("json", "markdown", "plots")}
+    arguments = [f"--{name}={path}" for name, path in paths.items()]
+    assert bench.main(["--quick", f"--directory={tempfile.gettempdir()}", *arguments]) == code
+    report = msgspec.json.decode(paths["json"].read_bytes(), type=Report)
+    assert list(report.figures) == ["fast"]
+    assert list(report.failed) == list(found)
+    assert paths["markdown"].read_text() == markdown(report)
+    assert (paths["plots"] / "overview.svg").exists()

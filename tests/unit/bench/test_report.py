@@ -48,6 +48,20 @@ def test_a_report_is_met_where_no_target_was_missed():
     assert Report({}, {"alone": missed.figures["alone"]}).met
 
 
+def test_each_measurement_says_how_long_it_took_and_whether_it_failed():
+    found = msgspec.structs.replace(
+        report(), seconds={"alone": 5.04, "varied": 125, "lost": 2}, failed={"lost": "a|b\nc"}
+    )
+    lines = markdown(found).splitlines()
+    assert "| **`alone`**, took 5.0 s | | | | |" in lines
+    assert "| **`varied`**, took 2.1 min | | | | |" in lines
+    assert "| **`lost`**, took 2.0 s | | | | **failed**: a/b c |" in lines
+
+
+def test_a_report_is_not_met_where_something_could_not_be_measured():
+    assert not Report({}, {}, failed={"lost": "why"}).met
+
+
 def test_what_programs_read_is_what_was_measured():
     found = report()
     assert msgspec.json.decode(msgspec.json.encode(found), type=Report) == found
