@@ -6,6 +6,8 @@ from collections import deque
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+import msgspec
+
 from agentbus.errors import RateLimited, StaleAttachment
 from agentbus.gateway.lanes import Lane
 from agentbus.gateway.rates import Bucket
@@ -21,20 +23,14 @@ READS: Final = 4
 READ_RETRY_MS: Final = 50
 
 
-class Call:
-    """A request that waits for its answer; `id` is JSON, None where no answer is wanted."""
+class Call(msgspec.Struct, frozen=True, eq=False):
+    """A request that waits for its answer; `id` is JSON, None where no answer is wanted, `size` the
+    bytes of its line, `arrived` in monotonic seconds."""
 
-    __slots__ = ("arrived", "connection", "id", "size")
-
-    def __init__(
-        self, connection: Connection, identity: bytes | None, size: int, arrived: float
-    ) -> None:
-        self.connection = connection
-        self.id = identity
-        self.size = size
-        """Bytes of the params."""
-        self.arrived = arrived
-        """Monotonic seconds."""
+    connection: Connection
+    id: bytes | None
+    size: int
+    arrived: float
 
 
 class Feed:

@@ -23,7 +23,7 @@ from agentbus.gateway.events import (
     Event,
     Found,
     Inspected,
-    Line,
+    Lines,
     Measured,
     Searched,
     StreamRead,
@@ -52,7 +52,7 @@ class Core:
         parts = self._parts
         parts.alarms.set_time(now)
         match event:
-            case Line() | Connected() | Disconnected():
+            case Lines() | Connected() | Disconnected():
                 self._adapter(event)
             case Received() | Opened() | Closed():
                 self._links.heard(event)
@@ -92,12 +92,12 @@ class Core:
             parts.out.effects.append(WakeAt(self._armed))
         return parts.out.take()
 
-    def _adapter(self, event: Line | Connected | Disconnected) -> None:
+    def _adapter(self, event: Lines | Connected | Disconnected) -> None:
         match event:
-            case Line():
+            case Lines():
                 connection = self._parts.connections.get(event.connection)
                 if connection is not None:
-                    self._methods.line(connection, event.content)
+                    self._methods.lines(connection, event.contents)
             case Connected():
                 self._connected(event)
             case Disconnected():

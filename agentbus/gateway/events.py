@@ -26,11 +26,11 @@ class Connected(msgspec.Struct, frozen=True):
     trusted: bool
 
 
-class Line(msgspec.Struct, frozen=True):
-    """One line from a connection, without its line end."""
+class Lines(msgspec.Struct, frozen=True):
+    """What was read of a connection at once, without line ends."""
 
     connection: int
-    content: bytes | Overlong
+    contents: Sequence[bytes | Overlong]
 
 
 class Disconnected(msgspec.Struct, frozen=True):
@@ -91,7 +91,7 @@ Event = (
     | TurnEnded
     | Woke
     | Connected
-    | Line
+    | Lines
     | Disconnected
     | StreamRead
     | Measured
@@ -101,15 +101,15 @@ Event = (
 )
 
 
-class SendLine(msgspec.Struct, frozen=True, gc=False):
-    """Write a line, its line end included; dropped where the connection is over."""
+class SendLines(msgspec.Struct, frozen=True):
+    """Write lines, their line ends included; dropped where the connection is over."""
 
     connection: int
-    line: bytes
+    lines: list[bytes]
 
 
 class SendFirst(msgspec.Struct, frozen=True, gc=False):
-    """The same, and written to the socket before any line that is sent after it."""
+    """The same for one line, written to the socket before any line that is sent after it."""
 
     connection: int
     line: bytes
@@ -206,7 +206,7 @@ Effect = (
     Send
     | WakeAt
     | Exit
-    | SendLine
+    | SendLines
     | SendFirst
     | SendIfRead
     | CloseConnection

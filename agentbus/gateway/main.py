@@ -18,7 +18,7 @@ from agentbus.gateway.events import (
     Event,
     Find,
     Inspect,
-    Line,
+    Lines,
     Measure,
     Measured,
     Note,
@@ -26,7 +26,7 @@ from agentbus.gateway.events import (
     SearchEngine,
     SendFirst,
     SendIfRead,
-    SendLine,
+    SendLines,
     Serving,
     StopInspection,
     UseRedis,
@@ -145,8 +145,8 @@ class Gateway:
             self._acceptor.use(event.socket)
             return
         for effect in self._core.handle(event, self._child.now()):
-            if type(effect) is SendLine:  # these two are nearly all there are
-                self._send(effect)
+            if type(effect) is SendLines:  # these two are nearly all there are
+                self._send(effect.connection, effect.lines)
             elif type(effect) is Send:
                 self._child.send(effect.link, effect.message)
             else:
@@ -179,8 +179,7 @@ class Gateway:
         self._happened(Connected(identity, trusted))
 
     def _lines(self, connection: int, lines: list[bytes | Overlong]) -> None:
-        for line in lines:
-            self._happened(Line(connection, line))
+        self._happened(Lines(connection, lines))
 
     def _disconnected(self, connection: int) -> None:
         self._sockets.pop(connection, None)
@@ -235,22 +234,22 @@ class Gateway:
     def _send_first(self, connection: int, line: bytes) -> None:
         adapter = self._sockets.get(connection)
         if adapter is not None:
-            adapter.send(line)
+            adapter.send([line])
             adapter.flush()
 
     def _send_if_read(self, connection: int, line: bytes) -> None:
         adapter = self._sockets.get(connection)
         if adapter is not None and adapter.unread < NOTICES_BYTES:
-            self._send(SendLine(connection, line))
+            self._send(connection, [line])
 
-    def _send(self, effect: SendLine) -> None:
-        adapter = self._sockets.get(effect.connection)
+    def _send(self, connection: int, lines: list[bytes]) -> None:
+        adapter = self._sockets.get(connection)
         if adapter is None:
             return
-        adapter.send(effect.line)
+        adapter.send(lines)
         if not self._unflushed:
             self._child.loop.call_soon(self._flush)
-        self._unflushed[effect.connection] = adapter
+        self._unflushed[connection] = adapter
 
     def _flush(self) -> None:
         unflushed, self._unflushed = self._unflushed, {}

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
-
-import msgspec
+from collections.abc import Callable, Sequence
+from typing import Any, Final, NoReturn
 
 from agentbus.errors import AgentbusError, InternalError, RateLimited
 from agentbus.gateway import replies, requests
@@ -14,15 +12,12 @@ from agentbus.gateway.events import Broke
 from agentbus.gateway.parts import Parts
 from agentbus.gateway.stopping import Stopping
 from agentbus.wire.lines import Overlong
-from agentbus.wire.rpc import DeliveredParams, Empty, Params, Request
+from agentbus.wire.rpc import DeliveredParams, Empty
 
 UNANSWERED: Final = 4096
 """Requests of one connection that may wait for their answers; reports are beside it."""
 
 RETRY_MS: Final = 100
-
-ANYBODY: Final = frozenset({"hello", "status", "stop", "reset"})
-"""Methods that need no accepted greeting."""
 
 ALWAYS: Final = frozenset({"heartbeat", "delivered"})
 """Methods that keep things going, and so pass however much is unanswered."""
@@ -39,7 +34,6 @@ class Methods:
     def __init__(self, parts: Parts, stopping: Stopping) -> None:
         self._parts = parts
         self._stopping = stopping
-        self._decoders = requests.decoders()
         self._handlers: dict[str, Handler] = {
             "hello": parts.greeter.hello,
             "register": parts.attachments.register,
@@ -66,35 +60,27 @@ class Methods:
             "reset": self._reset,
         }
 
-    def line(self, connection: Connection, content: bytes | Overlong) -> None:
-        """Answers it, or begins to."""
-        try:
-            request = requests.parse(content)
-            identity = None if request.id is None else replies.request_id(request.id)
-            params = self._params(connection, request, identity or replies.NO_ID)
-        except requests.Fault as fault:
-            self._parts.out.line(connection, fault.line)
-            return
-        size = memoryview(request.params).nbytes
-        call = Call(connection, identity, size, self._parts.alarms.now)
-        self._carry_out(request.method, call, params)
-
-    def _params(self, connection: Connection, request: Request, identity: bytes) -> Params:
-        decoder = self._decoders.get(request.method)
-        if decoder is None:
-            raise requests.no_method(identity, request.method)
-        if not connection.greeted and request.method not in ANYBODY:
-            raise requests.stranger(identity)
-        try:
-            return decoder.decode(request.params)
-        except (msgspec.MsgspecError, RecursionError) as error:
-            raise requests.bad_params(identity, request.method, error) from None
+    def lines(self, connection: Connection, contents: Sequence[bytes | Overlong]) -> None:
+        """Answers them, or begins to."""
+        now = self._parts.alarms.now
+        for content in contents:
+            try:
+                if isinstance(content, Overlong):
+                    raise requests.overlong(content)
+                asked = requests.read(content, greeted=connection.greeted)
+            except requests.Fault as fault:
+                self._parts.out.line(connection, fault.line)
+                continue
+            identity = None if asked.id is None else replies.request_id(asked.id)
+            call = Call(connection, identity, len(content), now)
+            self._carry_out(asked.method, call, asked.params)
 
     def _carry_out(self, method: str, call: Call, params: Any) -> None:
-        call.connection.unanswered += 1
+        connection = call.connection
+        connection.unanswered += 1
         try:
-            if method not in ALWAYS:
-                _require_patience(call.connection)
+            if connection.unanswered > UNANSWERED and method not in ALWAYS:
+                _refuse_more()
             self._handlers[method](call, params)
         except AgentbusError as error:
             self._parts.admission.rejected += method in RECEIVED
@@ -117,9 +103,8 @@ class Methods:
         self._stopping.reset_requested()
 
 
-def _require_patience(connection: Connection) -> None:
-    if connection.unanswered > UNANSWERED:
-        raise RateLimited(
-            f"more than {UNANSWERED} requests of this connection wait for their answers",
-            retry_after_ms=RETRY_MS,
-        )
+def _refuse_more() -> NoReturn:
+    raise RateLimited(
+        f"more than {UNANSWERED} requests of this connection wait for their answers",
+        retry_after_ms=RETRY_MS,
+    )

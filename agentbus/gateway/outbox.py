@@ -8,7 +8,7 @@ from typing import Any
 from agentbus.errors import AgentbusError
 from agentbus.gateway import replies
 from agentbus.gateway.connections import Call, Connection
-from agentbus.gateway.events import Effect, SendFirst, SendIfRead, SendLine
+from agentbus.gateway.events import Effect, SendFirst, SendIfRead, SendLines
 from agentbus.wire.events import Send
 from agentbus.wire.rpc import Params
 
@@ -21,10 +21,13 @@ class Outbox:
         self.refused = 0
         """Requests answered with an error."""
         self._refs = 0
+        self._lines: dict[int, list[bytes]] = {}
+        """Of the effects so far, those lines of a connection to which another may be added."""
 
     def take(self) -> list[Effect]:
         """The effects so far, which are not there any more."""
         effects, self.effects = self.effects, []
+        self._lines.clear()
         return effects
 
     def ref(self) -> int:
@@ -36,17 +39,24 @@ class Outbox:
 
     def line(self, connection: Connection, line: bytes) -> None:
         """A line to whoever is connected there."""
-        if not connection.closed:
-            self.effects.append(SendLine(connection.id, line))
+        if connection.closed:
+            return
+        lines = self._lines.get(connection.id)
+        if lines is None:
+            lines = self._lines[connection.id] = []
+            self.effects.append(SendLines(connection.id, lines))
+        lines.append(line)
 
     def line_first(self, connection: Connection, line: bytes) -> None:
         """A line that is written before whatever follows to anybody."""
         if not connection.closed:
+            self._lines.clear()
             self.effects.append(SendFirst(connection.id, line))
 
     def line_if_read(self, connection: Connection, line: bytes) -> None:
         """A line that may be missed by whoever is far behind with reading."""
         if not connection.closed:
+            self._lines.pop(connection.id, None)
             self.effects.append(SendIfRead(connection.id, line))
 
     def answer(self, call: Call, result: Params) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from functools import reduce
+from operator import or_
+from typing import Any, ClassVar, Final, Literal, cast
 
 import msgspec
 
@@ -18,7 +20,40 @@ from agentbus.wire.error_codes import (
 from agentbus.wire.lines import Overlong
 from agentbus.wire.rpc import METHODS, Params, Request
 
-_decode = msgspec.json.Decoder(Request).decode
+ANYBODY: Final = frozenset({"hello", "status", "stop", "reset"})
+"""Methods that need no accepted greeting."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """A request that can be carried out, as far as its shape goes; one subclass for each method."""
+
+    params: Any
+    id: int | str | None = None
+    jsonrpc: Literal["2.0"] = "2.0"
+    method: ClassVar[str]
+
+
+def _kind(method: str, params: type[Params]) -> type[Asked]:
+    kind = msgspec.defstruct(
+        method,
+        [("params", params)],
+        bases=(Asked,),
+        namespace={"method": method},
+        frozen=True,
+        tag=method,
+        tag_field="method",
+    )
+    return cast("type[Asked]", kind)
+
+
+KINDS: Final = {method: _kind(method, params) for method, (params, _) in METHODS.items()}
+
+_decoder: Final[msgspec.json.Decoder[Asked]] = msgspec.json.Decoder(reduce(or_, KINDS.values()))
+"""By the method. Refuses a line that names two methods, so what it reads is read as `_parse` would
+read it."""
+
+_decode_request = msgspec.json.Decoder(Request).decode
+_params = {method: msgspec.json.Decoder(params) for method, (params, _) in METHODS.items()}
 
 _ID: Final = re.compile(
     rb'\s*\{(?:\s*"(?:jsonrpc|method)"\s*:\s*"[^"\\]*"\s*,)*\s*"id"\s*:\s*(-?\d{1,18}|"[^"\\]*")\s*[,}]'
@@ -36,12 +71,38 @@ class Fault(Exception):
         self.line = line
 
 
-def parse(content: bytes | Overlong) -> Request:
-    """Raises Fault."""
-    if isinstance(content, Overlong):
-        raise _fault(content.head, INVALID_REQUEST, _overlong(content))
+def read(content: bytes, *, greeted: bool) -> Asked:
+    """What is asked; in one pass where that is acceptable, as nearly all is. Raises Fault.
+
+    Who has not been `greeted` may ask only little.
+    """
     try:
-        request = _decode(content)
+        asked = _decoder.decode(content)
+    except (msgspec.MsgspecError, RecursionError):
+        return _read_again(content, greeted=greeted)
+    if not greeted and asked.method not in ANYBODY:
+        raise _stranger(_id(asked.id))
+    return asked
+
+
+def _read_again(content: bytes, *, greeted: bool) -> Asked:
+    """In two passes, the params apart: what is wrong, or that nothing is."""
+    request = _parse(content)
+    kind = KINDS.get(request.method)
+    if kind is None:
+        raise _no_method(_id(request.id), request.method)
+    if not greeted and request.method not in ANYBODY:
+        raise _stranger(_id(request.id))
+    try:
+        params = _params[request.method].decode(request.params)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _bad_params(_id(request.id), request.method, error) from None
+    return kind(params, request.id)
+
+
+def _parse(content: bytes) -> Request:
+    try:
+        request = _decode_request(content)
     except msgspec.ValidationError as error:
         raise _fault(content, INVALID_REQUEST, _shape("the request", error)) from None
     except (msgspec.DecodeError, RecursionError) as error:
@@ -51,37 +112,35 @@ def parse(content: bytes | Overlong) -> Request:
     return request
 
 
-def bad_params(identity: bytes, method: str, error: Exception) -> Fault:
-    """The params are of the wrong shape."""
+def _id(value: int | str | None) -> bytes:
+    return replies.NO_ID if value is None else replies.request_id(value)
+
+
+def _bad_params(identity: bytes, method: str, error: Exception) -> Fault:
     what = f"the params of {method}"
     return Fault(replies.fault(identity, INVALID_PARAMS, _shape(what, error)))
 
 
-def no_method(identity: bytes, method: str) -> Fault:
-    """The method does not exist."""
+def _no_method(identity: bytes, method: str) -> Fault:
     text = f"there is no method {method[:64]!r}; there are {', '.join(METHODS)}"
     return Fault(replies.fault(identity, METHOD_NOT_FOUND, InvalidArgument(text)))
 
 
-def stranger(identity: bytes) -> Fault:
-    """The request came before an accepted greeting."""
+def _stranger(identity: bytes) -> Fault:
     text = "only hello, status, stop and reset may be asked before an accepted hello"
     return Fault(replies.fault(identity, INVALID_REQUEST, InvalidArgument(text)))
-
-
-def decoders() -> dict[str, msgspec.json.Decoder[Params]]:
-    """What reads the params of each method."""
-    return {name: msgspec.json.Decoder(params) for name, (params, _) in METHODS.items()}
 
 
 def _shape(what: str, error: Exception) -> InvalidArgument:
     return InvalidArgument(f"{what}: {error}")
 
 
-def _overlong(line: Overlong) -> MessageTooLarge:
-    return MessageTooLarge(
+def overlong(line: Overlong) -> Fault:
+    """The line was not kept."""
+    text = (
         f"a line may have at most {line.ceiling} bytes; send a reference to large content instead"
     )
+    return _fault(line.head, INVALID_REQUEST, MessageTooLarge(text))
 
 
 def _unreadable(content: bytes, error: Exception) -> Fault:

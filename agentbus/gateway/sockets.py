@@ -13,7 +13,7 @@ import errno
 import os
 import socket
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from agentbus.gateway.holdings import Holdings
@@ -85,11 +85,11 @@ class AdapterSocket:
 
     # ---- out
 
-    def send(self, line: bytes) -> None:
-        """Queues a line for `flush`."""
+    def send(self, lines: Sequence[bytes]) -> None:
+        """Queues lines for `flush`."""
         if self._peer_reads and not self._closed:
-            self._out.append(line)
-            self._unread += len(line)
+            self._out += lines
+            self._unread += sum(map(len, lines))
 
     def flush(self) -> None:
         """Writes what the socket takes now; the rest follows by itself."""

@@ -161,7 +161,7 @@ def rpc(data: bytes) -> None:
 
 def _say(rig: Rig, connection: int, line: bytes | Overlong) -> None:
     before = len(rig.inbox[connection])
-    rig.core_line(connection, line)
+    rig.line(connection, line)
     answers = [each for each in rig.inbox[connection][before:] if "method" not in each]
     assert len(answers) <= 1
     for each in answers:

@@ -26,14 +26,14 @@ from agentbus.gateway.events import (
     Found,
     Inspect,
     Inspected,
-    Line,
+    Lines,
     Measure,
     Note,
     ReadStream,
     SearchEngine,
     SendFirst,
     SendIfRead,
-    SendLine,
+    SendLines,
     StopInspection,
     StreamRead,
     UseRedis,
@@ -152,9 +152,10 @@ class Rig:
                     PROJECTOR_GATEWAY: self.asked,
                     GATEWAY_INDEXER: self.searches,
                 }.get(link, self.control).append(message)
-            case SendLine(connection, line) | SendFirst(connection, line):
-                self._line(connection, line)
-            case SendIfRead(connection, line):
+            case SendLines(connection, lines):
+                for line in lines:
+                    self._line(connection, line)
+            case SendFirst(connection, line) | SendIfRead(connection, line):
                 self._line(connection, line)
             case _:
                 self._sort_others(effect)
@@ -274,11 +275,11 @@ class Rig:
     def disconnect(self, connection: int) -> None:
         self.event(Disconnected(connection))
 
-    def line(self, connection: int, line: bytes) -> None:
-        self.event(Line(connection, line))
+    def line(self, connection: int, line: bytes | Overlong) -> None:
+        self.lines(connection, line)
 
-    def core_line(self, connection: int, line: Overlong) -> None:
-        self.event(Line(connection, line))
+    def lines(self, connection: int, *lines: bytes | Overlong) -> None:
+        self.event(Lines(connection, lines))
 
     def ask(self, connection: int, method: str, **params: Any) -> int:
         self._requests += 1

@@ -84,13 +84,13 @@ def test_what_the_peer_wrote_before_it_ended_is_read_first() -> None:
 def test_a_write_that_fails_loses_nothing_of_what_is_to_be_read() -> None:
     async def main() -> None:
         ends = Ends()
-        ends.socket.send(b"unread\n")
+        ends.socket.send([b"unread\n"])
         ends.socket.flush()
         ends.peer.send(b"x\n" * 1000)
         ends.peer.close()
-        ends.socket.send(b"nobody reads this\n")
+        ends.socket.send([b"nobody reads this\n"])
         ends.socket.flush()
-        ends.socket.send(b"nor this\n")
+        ends.socket.send([b"nor this\n"])
         ends.socket.flush()
         assert ends.socket.unread == 0
         await until(lambda: ends.ended == [7])
@@ -104,13 +104,12 @@ def test_large_outputs_arrive_whole_and_in_order() -> None:
     async def main() -> None:
         ends = Ends()
         lines = [b"%d:" % n + b"x" * (n * 7919 % 900_000) + b"\n" for n in range(30)]
-        for line in lines:
-            ends.socket.send(line)
+        ends.socket.send(lines)
         ends.socket.flush()
         assert ends.socket.unread > 0
         assert await ends.read(sum(map(len, lines))) == b"".join(lines)
         await until(lambda: ends.socket.unread == 0)
-        ends.socket.send(b"after\n")
+        ends.socket.send([b"after\n"])
         ends.socket.flush()
         assert await ends.read(6) == b"after\n"
         ends.close()
@@ -122,10 +121,10 @@ def test_who_leaves_too_much_unread_is_cut_off_and_its_reports_count() -> None:
     async def main() -> None:
         ends = Ends(bound=1 << 20)
         ends.peer.send(b"report\n")
-        ends.socket.send(b"x" * (3 << 20))
+        ends.socket.send([b"x" * (3 << 20)])
         ends.socket.flush()
         assert (ends.lines, ends.ended) == ([b"report"], [7])
-        ends.socket.send(b"y")
+        ends.socket.send([b"y"])
         ends.socket.flush()
         ends.close()
 
@@ -139,7 +138,7 @@ def test_who_holds_most_is_cut_off_where_all_hold_too_much() -> None:
         for ends, size in ((small, 100_000), (large, 190_000)):
             await asyncio.get_running_loop().sock_sendall(ends.peer, b"first\n" + b"x" * size)
         await until(lambda: holdings.total == 290_000)
-        silent.socket.send(b"y" * 10_000_000)
+        silent.socket.send([b"y" * 10_000_000])
         silent.socket.flush()  # what its socket does not take is held too
         await until(lambda: silent.ended == [7])
         assert holdings.total == 290_000
@@ -159,7 +158,7 @@ def test_who_holds_most_is_cut_off_where_all_hold_too_much() -> None:
 def test_closing_can_wait_for_what_is_to_be_written() -> None:
     async def main() -> None:
         ends = Ends()
-        ends.socket.send(b"x" * (1 << 20))
+        ends.socket.send([b"x" * (1 << 20)])
         ends.socket.close_when_written()
         assert len(await ends.read(1 << 20)) == 1 << 20
         assert await asyncio.get_running_loop().sock_recv(ends.peer, 1) == b""

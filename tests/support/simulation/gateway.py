@@ -9,7 +9,7 @@ from agentbus.config import Settings
 from agentbus.errors import AgentbusError
 from agentbus.gateway import events as ev
 from agentbus.gateway.core import Core
-from agentbus.gateway.events import Connected, Disconnected, Line, Measured
+from agentbus.gateway.events import Connected, Disconnected, Lines, Measured
 from agentbus.gateway.streams import Streams
 from agentbus.store.lookup import Lookup
 from agentbus.wire.error_codes import to_failure
@@ -81,9 +81,8 @@ class Gateway:
         )
 
     def _lines(self, identity: int, lines: list[Any]) -> None:
-        for line in lines:
-            if identity in self._sockets:
-                self._child.happened(Line(identity, line))
+        if lines and identity in self._sockets:
+            self._child.happened(Lines(identity, lines))
 
     def _disconnected(self, identity: int) -> None:
         end = self._sockets.pop(identity, None)
@@ -95,7 +94,9 @@ class Gateway:
     def perform(self, effect: Any) -> None:  # noqa: C901 - one flat match
         """Lines, reads, and the news that it serves."""
         match effect:
-            case ev.SendLine(identity, line) | ev.SendIfRead(identity, line):
+            case ev.SendLines(identity, lines):
+                self._send(identity, b"".join(lines))
+            case ev.SendIfRead(identity, line):
                 self._send(identity, line)
             case ev.SendFirst(identity, line):
                 self._send(identity, line)

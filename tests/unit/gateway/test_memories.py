@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from agentbus.gateway.events import SendFirst, SendIfRead, SendLine
+from agentbus.gateway.events import SendFirst, SendIfRead, SendLines
 from agentbus.gateway.push import RETRY_SECONDS
 from agentbus.model.ids import Seq
 from agentbus.wire.events import Closed
@@ -226,10 +226,10 @@ def test_that_is_written_before_the_change_is_answered() -> None:
     rig.effects.clear()
     rig.change(1)
     rig.outcomes(Mutated(frame.ref, "memory-1", 2, 1, duplicate=False))
-    lines = [each for each in rig.effects if isinstance(each, SendFirst | SendLine)]
+    lines = [each for each in rig.effects if isinstance(each, SendFirst | SendLines)]
     assert [(type(each), each.connection) for each in lines] == [
         (SendFirst, holder),
-        (SendLine, editor),
+        (SendLines, editor),
     ]
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from agentbus.gateway import methods
+from agentbus.gateway import methods, requests
 from agentbus.gateway.events import Broke
 from agentbus.gateway.sending import Sending
 from agentbus.wire.error_codes import (
@@ -47,7 +47,7 @@ def test_bad_lines_are_answered_and_the_connection_lives() -> None:
     ):
         rig.line(connection, line)
         assert code(rig, connection) == expected
-    rig.core_line(connection, Overlong(MAX_LINE, b'{"id":5,"method":"send"'))
+    rig.line(connection, Overlong(MAX_LINE, b'{"id":5,"method":"send"'))
     assert code(rig, connection) == INVALID_REQUEST
     assert rig.call(connection, "heartbeat")["attachments"] == [attachment]
 
@@ -62,7 +62,7 @@ def test_application_errors_have_their_own_number() -> None:
 def test_before_a_greeting_only_little_may_be_asked() -> None:
     rig = Rig()
     connection = rig.connect(greet=False)
-    for method in METHODS.keys() - methods.ANYBODY:
+    for method in METHODS.keys() - requests.ANYBODY:
         rig.ask(connection, method)
         assert code(rig, connection) == INVALID_REQUEST
 

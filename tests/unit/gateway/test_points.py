@@ -10,7 +10,7 @@ import pytest
 from agentbus.client.connection import Connection
 from agentbus.gateway import points, replies
 from agentbus.gateway.core import Core
-from agentbus.gateway.events import Line, SendLine
+from agentbus.gateway.events import Lines, SendLines
 from agentbus.model.ids import (
     AttachmentId,
     ChannelId,
@@ -39,9 +39,9 @@ MESSAGE = VisibleMessage(ChannelId(1), Seq(1), SessionId(1), b"{}")
     [
         (Received(PROJECTOR_GATEWAY, Visible(CommitId(1), [MESSAGE])), Point.VISIBLE),
         (Received(PROJECTOR_GATEWAY, Visible(CommitId(1), [])), None),
-        (Line(1, REPORT), Point.REPORT_HEARD),
-        (Line(1, RENEWAL), None),
-        (Line(1, Overlong(1, b"")), None),
+        (Lines(1, [RENEWAL, REPORT]), Point.REPORT_HEARD),
+        (Lines(1, [RENEWAL]), None),
+        (Lines(1, [Overlong(1, b"")]), None),
     ],
 )
 def test_events_are_points(event: Any, point: Point | None) -> None:
@@ -57,8 +57,9 @@ def test_a_push_is_over_when_the_lines_are_written() -> None:
     loop = SimpleNamespace(call_soon=lambda *call: done.append(call))
     fault = done.append
     child = cast("Child", SimpleNamespace(fault=fault, loop=loop))
-    lines = [SendLine(1, replies.epoch(EPOCH)), SendLine(1, DELIVER)]
+    epoch = replies.epoch(EPOCH)
+    lines = [SendLines(1, [epoch]), SendLines(1, [epoch, DELIVER])]
     core = cast("Core", SimpleNamespace(handle=lambda event, now: lines))
-    for effect in points.watched(core, child).handle(Line(1, RENEWAL), cast("Any", None)):
+    for effect in points.watched(core, child).handle(Lines(1, [RENEWAL]), cast("Any", None)):
         done.append(effect)  # noqa: PERF402 - between the points
     assert done == [*lines, (fault, Point.PUSHED)]
