@@ -102,7 +102,8 @@ Event = (
 
 
 class SendLines(msgspec.Struct, frozen=True):
-    """Write lines, their line ends included; dropped where the connection is over."""
+    """Write lines, their line ends included; dropped where the connection is over. A line may be in
+    pieces, so that what many have in common is not copied into each."""
 
     connection: int
     lines: list[bytes]

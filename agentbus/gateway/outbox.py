@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from agentbus.errors import AgentbusError
@@ -39,13 +39,17 @@ class Outbox:
 
     def line(self, connection: Connection, line: bytes) -> None:
         """A line to whoever is connected there."""
+        self.pieces(connection, (line,))
+
+    def pieces(self, connection: Connection, pieces: Iterable[bytes]) -> None:
+        """The same for a line in pieces."""
         if connection.closed:
             return
         lines = self._lines.get(connection.id)
         if lines is None:
             lines = self._lines[connection.id] = []
             self.effects.append(SendLines(connection.id, lines))
-        lines.append(line)
+        lines += pieces
 
     def line_first(self, connection: Connection, line: bytes) -> None:
         """A line that is written before whatever follows to anybody."""

@@ -61,7 +61,9 @@ class Parts:
         self.visibility = visibility_ = Visibility(alarms, condition)
         self.writer = writer = WriterLink(out, alarms, condition)
         self.inbox = inbox_ = Inbox(out, alarms, condition, writer, reads)
-        self.pusher = pusher = Pusher(out, alarms, channels, condition, reads, writer, inbox_)
+        self.pusher = pusher = Pusher(
+            out, alarms, channels, condition, reads, writer, inbox_, settings.prefetch_messages
+        )
         self.farewells = farewells = Farewells(out, condition, pusher, inbox_, connections)
         self.reports = Reports(out, alarms, condition, writer, pusher, inbox_, metrics)
         self.admission = admission = Admission(

@@ -1,4 +1,5 @@
-"""Pushing messages into the adapters' windows: live as they become visible, else by refills.
+"""Pushing messages into the adapters' windows: live as they become visible, else by refills, from
+what is remembered or by reads.
 
 A connection has at most one refill under way, and its lagging subscriptions take turns, so that
 reads are bounded by connections and a window is not read for twice over. A window that is nearly
@@ -22,11 +23,11 @@ from agentbus.gateway.events import StreamRead
 from agentbus.gateway.inbox import Inbox
 from agentbus.gateway.outbox import Outbox
 from agentbus.gateway.reads import Reads
+from agentbus.gateway.recent import Block, Recent, cut, join
 from agentbus.gateway.writer_link import WriterLink
 from agentbus.model.delivery import Delivery, State
 from agentbus.model.ids import ChannelId, Seq
-from agentbus.model.stream import Entry, Lost, Push, Run
-from agentbus.model.window import Window
+from agentbus.model.stream import Entry, Lost, Push
 from agentbus.wire.links import (
     GapAsk,
     GapTold,
@@ -45,6 +46,9 @@ RETRY_SECONDS: Final = 0.1
 STALLED: Final = "stalled reads"
 """Name of the alarm at which `retry` is due."""
 
+Part = tuple[Seq, bytes]
+"""Messages as they stand in a line, and the position that reporting them hands off."""
+
 
 class Pusher:
     """Feeds the subscriptions of all attachments."""
@@ -58,6 +62,7 @@ class Pusher:
         reads: Reads,
         writer: WriterLink,
         inbox: Inbox,
+        prefetch: int,
     ) -> None:
         self._out = out
         self._alarms = alarms
@@ -66,6 +71,9 @@ class Pusher:
         self._reads = reads
         self._writer = writer
         self._inbox = inbox
+        self._recent = Recent()
+        self._block = max(1, prefetch // 4)
+        """Messages of a block: as many as have to be free before a window is refilled."""
         self._stalled: list[Feed] = []
 
     # ---- who is fed
@@ -99,6 +107,7 @@ class Pusher:
 
     def begin_epoch(self, connections: Iterable[Connection]) -> None:
         """What was pushed is void; everything is pushed again from what is confirmed."""
+        self._recent.forget()
         for connection in connections:
             connection.reading = 0
             for feed in feeds_of(connection):
@@ -120,26 +129,31 @@ class Pusher:
             if not channel.stream.dense:
                 self._push_memories(channel, messages)
             elif channel.feeds:
-                self._push_run(channel, Run(messages))
+                blocks = cut(messages, self._block)
+                self._recent.add(channel_id, blocks)
+                self._push(channel, blocks)
 
-    def _push_run(self, channel: Channel, run: Run) -> None:
-        lines = _Lines(run)
+    def _push(self, channel: Channel, blocks: Sequence[Block]) -> None:
         for feed in channel.feeds.values():
-            push = feed.delivery.visible(run)
-            if push:
-                for part in lines.of(feed, push):
-                    self._out.line(feed.attachment.connection, part)
+            delivery = feed.delivery
+            parts: list[Part] = []
+            for block in blocks:
+                push = delivery.visible(block)
+                if push:
+                    parts.append((push.through, _body(push, block)))
+            if parts:
+                self._tell(feed, parts)
                 self._inbox.stir(feed.attachment)
-            if feed.delivery.state is not State.LIVE:
+            if delivery.state is not State.LIVE:
                 self._inbox.stir(feed.attachment)
-                if feed.delivery.state is State.LAGGING and not feed.queued:
+                if delivery.state is State.LAGGING and not feed.queued:
                     self._look([feed])
 
     def _push_memories(self, channel: Channel, messages: list[VisibleMessage]) -> None:
         """As they are now: what was deleted is left to a read, which passes over it."""
         current = self._reads.revisions.current(channel.id, messages)
         if current and self._condition.is_current:
-            self._push_run(channel, Run(current))
+            self._push(channel, cut(current, self._block))
         feeds = list(channel.feeds.values())
         for feed in feeds:
             feed.delivery.raised()
@@ -186,8 +200,7 @@ class Pusher:
         if not self._condition.ready:
             return None
         return any(
-            feed.delivery.state is not State.LIVE
-            and _worth_reading(feed.delivery, connection.window)
+            feed.delivery.state is not State.LIVE and _worth_reading(feed)
             for feed in feeds_of(connection)
         )
 
@@ -202,11 +215,41 @@ class Pusher:
             feed.queued = feed.delivery.state is State.LAGGING and _is_fed(feed)
             if not feed.queued:
                 continue
-            if self._can_read(feed) and _worth_reading(feed.delivery, connection.window):
+            if self._can_read(feed) and not self._remember_all(feed):
                 feed.queued = False
                 self._read(feed, connection)
                 return
-            connection.lagging.append(feed)
+            feed.queued = feed.delivery.state is State.LAGGING
+            if feed.queued:
+                connection.lagging.append(feed)
+
+    def _remember_all(self, feed: Feed) -> bool:
+        """Pushes what is remembered and fits; False where a read has to go on, and is worth it."""
+        delivery = feed.delivery
+        while delivery.state is State.LAGGING and _worth_reading(feed):
+            before = delivery.pushed
+            if not self._remember(feed):
+                return False
+            if delivery.pushed == before:
+                break
+        return True
+
+    def _remember(self, feed: Feed) -> bool:
+        """Pushes what is remembered of what follows; False where nothing is. It ends with a block,
+        if it can: what follows on that fits into windows as it is."""
+        delivery, parts, found = feed.delivery, list[Part](), False
+        if not delivery.stream.dense or delivery.is_cut:
+            return False
+        for block in self._recent.after(feed.info.channel_id, delivery.pushed):
+            if found and not delivery.admits(block):
+                break
+            found = True
+            push = delivery.remembered(block)
+            if push:
+                parts.append((push.through, _body(push, block)))
+        if parts:
+            self._tell(feed, parts)
+        return found
 
     def _can_read(self, feed: Feed) -> bool:
         """Memories only once nothing in Redis is older than what the writer has told of."""
@@ -251,8 +294,23 @@ class Pusher:
 
     def _send(self, feed: Feed, push: Push | None) -> None:
         if push:
-            for part in _Lines().of(feed, push):
-                self._out.line(feed.attachment.connection, part)
+            self._tell(feed, _cut(push), [_gap(feed, lost) for lost in push.gaps])
+
+    def _tell(self, feed: Feed, parts: Iterable[Part], gaps: Sequence[Gap] = ()) -> None:
+        """One line, or several of about `LINE_BYTES`."""
+        connection, last = feed.attachment.connection, Seq(0)
+        bodies: list[bytes] = []
+        size = 0
+        for through, body in parts:
+            if bodies and size + len(body) > LINE_BYTES:
+                line = replies.deliver(feed.head, last, bodies, gaps, behind=True)
+                self._out.pieces(connection, line)
+                bodies, size, gaps = [], 0, ()
+            bodies.append(body)
+            size += len(body)
+            last = through
+        behind = feed.delivery.state is not State.LIVE
+        self._out.pieces(connection, replies.deliver(feed.head, last, bodies, gaps, behind=behind))
 
     def _read_ended(self, feed: Feed, ref: int) -> None:
         connection = feed.attachment.connection
@@ -265,46 +323,20 @@ class Pusher:
         self.refill(connection)
 
 
-class _Lines:
-    """The `deliver` lines of pushes; those that are all of one run share its joined envelopes."""
-
-    def __init__(self, run: Run | None = None) -> None:
-        self._run = run
-        self._body: bytes | None = None
-
-    def of(self, feed: Feed, push: Push) -> list[bytes]:
-        """One line, or several of about `LINE_BYTES`."""
-        run = self._run
-        if run is not None and push.entries is run.entries and run.bytes <= LINE_BYTES:
-            return [replies.deliver(feed.head, push.through, self._whole(push.entries))]
-        gaps = [_gap(feed, lost) for lost in push.gaps]
-        lines = []
-        for through, part in _cut(push):
-            behind = through < push.through or feed.delivery.state is not State.LIVE
-            lines.append(replies.deliver(feed.head, through, _join(part), gaps, behind=behind))
-            gaps = []
-        return lines
-
-    def _whole(self, entries: Sequence[Entry]) -> bytes:
-        if self._body is None:
-            self._body = _join(entries)
-        return self._body
+def _body(push: Push, block: Block) -> bytes:
+    return block.body if push.entries is block.entries else join(push.entries)
 
 
-def _cut(push: Push) -> Iterable[tuple[Seq, list[Entry]]]:
+def _cut(push: Push) -> Iterable[Part]:
     part: list[Entry] = []
     size = 0
     for entry in push.entries:
         if part and size + len(entry.envelope) > LINE_BYTES:
-            yield part[-1].seq, part
+            yield part[-1].seq, join(part)
             part, size = [], 0
         part.append(entry)
         size += len(entry.envelope)
-    yield push.through, part
-
-
-def _join(entries: Sequence[Entry]) -> bytes:
-    return b",".join([entry.envelope for entry in entries])
+    yield push.through, join(part)
 
 
 def _gap(feed: Feed, lost: Lost) -> Gap:
@@ -331,7 +363,8 @@ def _is_fed(feed: Feed) -> bool:
     return feed.attachment.feeds.get(feed.info.id) is feed
 
 
-def _worth_reading(delivery: Delivery, window: Window) -> bool:
+def _worth_reading(feed: Feed) -> bool:
+    delivery, window = feed.delivery, feed.attachment.connection.window
     if delivery.starving:
         return True
     messages = window.max_messages - window.messages

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 import msgspec
@@ -68,13 +68,24 @@ def deliver_head(
 
 
 def deliver(
-    head: bytes, through: Seq, body: bytes, gaps: Iterable[Gap] = (), *, behind: bool = False
-) -> bytes:
-    """A `deliver` line; `body` is envelopes joined by commas, spliced as they are."""
-    told = list(gaps)
-    tail = b',"gaps":%b' % _encode(told) if told else b""
-    tail += b',"behind":true' if behind else b""
-    return b'%b%d,"messages":[%b]%b}}\n' % (head, through, body, tail)
+    head: bytes,
+    through: Seq,
+    bodies: Sequence[bytes],
+    gaps: Sequence[Gap] = (),
+    *,
+    behind: bool = False,
+) -> list[bytes]:
+    """A `deliver` line in pieces; each of `bodies` is envelopes joined by commas, as they are."""
+    pieces = [b'%b%d,"messages":[' % (head, through), bodies[0]]
+    for body in bodies[1:]:
+        pieces += (b",", body)
+    pieces.append(_tail(gaps, behind=behind) if gaps or behind else b"]}}\n")
+    return pieces
+
+
+def _tail(gaps: Sequence[Gap], *, behind: bool) -> bytes:
+    told = b',"gaps":%b' % _encode(gaps) if gaps else b""
+    return b"]%b%b}}\n" % (told, b',"behind":true' if behind else b"")
 
 
 def expired(head: bytes, through: Seq, told: Iterable[Expired]) -> bytes:

@@ -14,6 +14,7 @@ import os
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import Final
 
 from agentbus.gateway.holdings import Holdings
@@ -25,8 +26,11 @@ READ_BYTES: Final = 256 * 1024
 READS_PER_TURN: Final = 2
 """A peer that writes without end must not starve the others."""
 
-WRITE_BYTES: Final = 256 * 1024
-"""What is joined for one write; about what a socket takes."""
+PIECES: Final = 512
+"""Pieces of lines in one write; no system takes fewer than 1024."""
+
+JOINED_BYTES: Final = 16 * 1024
+"""So little is joined before it is written, since that costs less than many pieces do."""
 
 ACCEPTS_PER_TURN: Final = 64
 EXHAUSTED_SECONDS: Final = 0.1
@@ -70,7 +74,7 @@ class AdapterSocket:
         self._on_lines = on_lines
         self._on_end = on_end
         self._decoder = LineDecoder(MAX_LINE)
-        self._out: deque[bytes] = deque()
+        self._out: deque[bytes | memoryview] = deque()
         self._unread = 0
         self._watching = False
         self._peer_reads = True
@@ -86,7 +90,7 @@ class AdapterSocket:
     # ---- out
 
     def send(self, lines: Sequence[bytes]) -> None:
-        """Queues lines for `flush`."""
+        """Queues lines, or pieces of lines, for `flush`."""
         if self._peer_reads and not self._closed:
             self._out += lines
             self._unread += sum(map(len, lines))
@@ -94,36 +98,43 @@ class AdapterSocket:
     def flush(self) -> None:
         """Writes what the socket takes now; the rest follows by itself."""
         while self._out and not self._closed:
-            chunk = self._chunk()
             try:
-                written = self._socket.send(chunk)
+                written = self._write()
             except (BlockingIOError, InterruptedError):
                 written = 0
             except OSError:  # nobody reads any more; what was written is still to be read
                 self._forget_output()
                 break
-            self._unread -= written
-            if written < len(chunk):
-                self._out.appendleft(chunk[written:])
+            if self._took(written):
                 self._stuck()
                 return
         self._unwatch()
         if self._ending:
             self.close()
 
-    def _chunk(self) -> bytes:
-        """The next bytes to write, in pieces so that what is not taken costs little."""
-        parts = [self._out.popleft()]
-        size = len(parts[0])
-        while self._out and size + len(self._out[0]) <= WRITE_BYTES:
-            parts.append(self._out.popleft())
-            size += len(parts[-1])
-        if len(parts) > 1:
-            return b"".join(parts)
-        if size > 2 * WRITE_BYTES:
-            self._out.appendleft(parts[0][WRITE_BYTES:])
-            return parts[0][:WRITE_BYTES]
-        return parts[0]
+    def _write(self) -> int:
+        """Writes the next pieces; the bytes that were taken of them."""
+        out = self._out
+        if len(out) == 1:
+            return self._socket.send(out[0])
+        if self._unread <= JOINED_BYTES:
+            return self._socket.send(b"".join(out))
+        return self._socket.sendmsg(list(islice(out, PIECES)))
+
+    def _took(self, written: int) -> bool:
+        """So many bytes are written; whether the socket is full."""
+        out, left = self._out, written
+        self._unread -= written
+        if not self._unread:
+            out.clear()
+            return False
+        ended = min(len(out), PIECES)
+        while ended and len(out[0]) <= left:
+            left -= len(out.popleft())
+            ended -= 1
+        if left:
+            out[0] = memoryview(out[0])[left:]
+        return ended > 0
 
     def _stuck(self) -> None:
         if self._unread > self._bound:

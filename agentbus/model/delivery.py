@@ -8,8 +8,9 @@ Positions of a channel are 1, 2, 3 ... A subscription divides them:
 
 What is outstanding fills the adapter's window; a report frees it by position. A message is pushed
 when it becomes visible, without reading the stream, if and only if the subscription is live and
-the message is `pushed` + 1. Whatever cannot be pushed so makes the subscription lag: it is then
-read from the stream, after `pushed`, whenever there is room. It is live again when the last
+the message is `pushed` + 1. Whatever cannot be pushed so makes the subscription lag: whenever there
+is room, what follows on `pushed` is pushed from what is remembered of the stream, or read from it.
+It is live again when the last
 position read reaches `top` as it is when the reply is dealt with; what became visible during the
 read is thereby either in the reply or raised `top` above it. Positions at or below `pushed` are
 dropped wherever they come from. So nothing is skipped and nothing comes twice, in whatever order
@@ -183,15 +184,18 @@ class Delivery:
     # ---- what happens to it
 
     def visible(self, run: Run) -> Push | None:
-        """Messages became visible, and `stream.top` has been raised to the last of them."""
+        """Messages became visible, and `stream.top` has been raised to the last of them, or to the
+        last of those that are told next."""
         if self.state is not State.LIVE or run.last <= self.pushed:
             return None
-        if self._takes_whole(run):
-            self._outstanding.extend(run.weights)
-            self._share.charge(len(run.weights), run.bytes)
-            self.pushed = run.last
-            return Push(run.last, run.entries)
-        push = self._push(run.entries, bridging=False)
+        push = self._take(run)
+        if self.pushed < run.last:
+            self._compare()
+        return push
+
+    def remembered(self, run: Run) -> Push:
+        """The messages of a run that follow while it lags, as a read would have brought them."""
+        push = self._take(run)
         self._compare()
         return push
 
@@ -241,6 +245,10 @@ class Delivery:
         """Time has passed since a read was useless."""
         if self.state is State.STALLED:
             self._turn(Turn.RETRIED)
+
+    def admits(self, run: Run) -> bool:
+        """Whether the window has room for all of it."""
+        return self._share.window.admits(len(run.weights), run.bytes)
 
     def raised(self) -> None:
         """`stream.top` may have moved without its messages having been shown to us."""
@@ -313,12 +321,20 @@ class Delivery:
         elif self.pushed >= self.stream.top:
             self._turn(Turn.CAUGHT_UP)
 
+    def _take(self, run: Run) -> Push:
+        if not self._takes_whole(run):
+            return self._push(run.entries, bridging=False)
+        self._outstanding.extend(run.weights)
+        self._share.charge(len(run.weights), run.bytes)
+        self.pushed = run.last
+        return Push(run.last, run.entries)
+
     def _takes_whole(self, run: Run) -> bool:
         return (
             run.first == self.pushed + 1
             and run.consecutive
             and (self.include_own or self.session_id not in run.senders)
-            and self._share.window.admits(len(run.weights), run.bytes)
+            and self.admits(run)
         )
 
     def _push(self, entries: Sequence[Entry], *, bridging: bool) -> Push:

@@ -153,7 +153,7 @@ class Rig:
                     GATEWAY_INDEXER: self.searches,
                 }.get(link, self.control).append(message)
             case SendLines(connection, lines):
-                for line in lines:
+                for line in b"".join(lines).splitlines(keepends=True):
                     self._line(connection, line)
             case SendFirst(connection, line) | SendIfRead(connection, line):
                 self._line(connection, line)

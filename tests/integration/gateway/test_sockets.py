@@ -117,6 +117,39 @@ def test_large_outputs_arrive_whole_and_in_order() -> None:
     run_loop(main())
 
 
+def test_lines_in_pieces_arrive_whole_among_the_others() -> None:
+    async def main() -> None:
+        ends = Ends()
+        shared = b"y" * 150_000
+        sent = []
+        for n in range(1500):
+            pieces = [b"%d:" % n, *([shared] if n % 50 == 0 else [b"", b"z"]), b"\n"]
+            ends.socket.send([*pieces, b"line\n"])
+            sent += [*pieces, b"line\n"]
+        ends.socket.flush()
+        assert await ends.read(sum(map(len, sent))) == b"".join(sent)
+        await until(lambda: ends.socket.unread == 0)
+        ends.socket.send([b"af", b"ter\n"])
+        ends.socket.flush()
+        assert await ends.read(6) == b"after\n"
+        ends.close()
+
+    run_loop(main())
+
+
+def test_pieces_for_who_does_not_read_any_more_are_dropped() -> None:
+    async def main() -> None:
+        ends = Ends()
+        ends.peer.close()
+        for _ in range(2):
+            ends.socket.send([b"x" * 20_000, b"\n"])
+            ends.socket.flush()
+            assert ends.socket.unread == 0
+        ends.close()
+
+    run_loop(main())
+
+
 def test_who_leaves_too_much_unread_is_cut_off_and_its_reports_count() -> None:
     async def main() -> None:
         ends = Ends(bound=1 << 20)

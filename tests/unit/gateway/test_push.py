@@ -9,6 +9,8 @@ import msgspec
 import pytest
 
 from agentbus.gateway import push
+from agentbus.gateway.events import SendLines
+from agentbus.gateway.recent import KEPT_BYTES
 from agentbus.mirror.read import Entry
 from agentbus.model.ids import Seq, SessionId
 from agentbus.wire.events import Closed, Opened, Received
@@ -126,8 +128,9 @@ def test_bytes_fill_a_window_too() -> None:
 
 def test_room_is_filled_from_the_stream_and_then_pushes_are_live_again() -> None:
     rig = Rig(prefetch_messages=10)
+    rig.project(top(1, 30))
     connection, attachment = rig.member(1)
-    rig.show(1, 30)
+    rig.read(entries(1, 10), more=True)
     assert rig.delivered(connection) == list(range(1, 11))
     report(rig, connection, attachment, 1, 10)
     asked = rig.read(entries(11, 20), more=True)
@@ -146,19 +149,134 @@ def test_a_window_is_not_refilled_message_by_message() -> None:
     rig = Rig(prefetch_messages=100)
     connection, attachment = rig.member(1)
     rig.show(1, 300)
+    assert rig.delivered(connection) == list(range(1, 101))
     for position in range(1, 25):
         report(rig, connection, attachment, 1, position)
-    assert rig.reads == []
+    assert rig.delivered(connection) == []
     report(rig, connection, attachment, 1, 25)
-    assert [asked.count for asked in rig.reads] == [25]
+    assert rig.delivered(connection) == list(range(101, 126))
 
 
-def test_what_fits_is_read_however_little_it_is() -> None:
+def test_what_fits_is_pushed_however_little_it_is() -> None:
     rig = Rig(prefetch_messages=100)
     connection, attachment = rig.member(1)
     rig.show(1, 102)
     report(rig, connection, attachment, 1, 2)
+    assert rig.delivered(connection)[100:] == [101, 102]
+
+
+def test_what_fits_is_read_however_little_it_is() -> None:
+    rig = Rig(prefetch_messages=100)
+    rig.project(top(1, 102))
+    connection, attachment = rig.member(1)
+    rig.read(entries(1, 100), more=True)
+    report(rig, connection, attachment, 1, 2)
     assert [asked.count for asked in rig.reads] == [2]
+
+
+# ---- what is remembered
+
+
+def bodies(rig: Rig, connection: int) -> list[bytes]:
+    """The pieces of messages that the connection was sent, as they are in memory."""
+    sent = [each for each in rig.effects if isinstance(each, SendLines)]
+    pieces = [piece for each in sent if each.connection == connection for piece in each.lines]
+    return [piece for piece in pieces if piece.startswith(b'{"seq"')]
+
+
+def test_all_are_handed_the_same_bytes_also_who_has_fallen_behind() -> None:
+    rig = Rig(prefetch_messages=40)
+    (ahead, keen), (behind, slow) = rig.member(1), rig.member(2)
+    for first in range(1, 101, 10):
+        rig.show(first, first + 9)
+        report(rig, ahead, keen, 1, first + 9)
+    for position in range(40, 101, 20):
+        report(rig, behind, slow, 2, position)
+    assert rig.delivered(ahead) == rig.delivered(behind) == list(range(1, 101))
+    assert list(map(id, bodies(rig, behind))) == list(map(id, bodies(rig, ahead)))
+    assert rig.reads == []
+
+
+def test_who_has_stopped_within_a_block_goes_on_to_its_end_and_then_by_blocks() -> None:
+    rig = Rig(prefetch_messages=40)
+    connection, attachment = rig.member(1)
+    rig.show(1, 5)
+    rig.show(6, 100)
+    assert rig.notes(connection, "deliver")[-1]["through"] == 40
+    for reported, through in ((15, 55), (30, 65), (40, 75), (75, 100)):
+        report(rig, connection, attachment, 1, reported)
+        assert rig.notes(connection, "deliver")[-1]["through"] == through
+
+
+def test_own_messages_are_not_among_what_is_remembered() -> None:
+    rig = Rig(prefetch_messages=4)
+    connection, attachment = rig.member(1)
+    rig.show(1, 5)
+    rig.show(6, 7, sender=1)
+    rig.show(8, 8)
+    report(rig, connection, attachment, 1, 4)
+    assert rig.delivered(connection) == [1, 2, 3, 4, 5, 8]
+    assert rig.reads == []
+
+
+def test_who_is_further_behind_than_is_remembered_is_read_for() -> None:
+    rig = Rig(prefetch_messages=4)
+    connection, attachment = rig.member(1)
+    rig.show(1, 40, padding=KEPT_BYTES // 30)
+    assert rig.delivered(connection) == [1, 2, 3, 4]
+    report(rig, connection, attachment, 1, 4)
+    asked = rig.read(entries(5, 8), more=True)
+    assert (asked.edge, asked.count) == (4, 4)
+    for position in range(8, 41, 4):
+        report(rig, connection, attachment, 1, position)
+        if rig.reads:
+            rig.read(entries(position + 1, position + 4), more=True)
+    assert rig.delivered(connection) == list(range(5, 41))
+    assert rig.reads == []
+
+
+def test_a_message_that_nobody_was_there_for_is_read_and_not_passed_over() -> None:
+    rig = Rig(prefetch_messages=2)
+    first, _ = rig.member(1)
+    rig.show(1, 3)
+    rig.disconnect(first)
+    rig.show(4, 4)
+    second, attachment = rig.member(2, info(1, position=2))
+    assert rig.read(entries(4, 4)).edge == 3
+    rig.show(5, 6)
+    report(rig, second, attachment, 1, 4)
+    assert rig.delivered(second) == [3, 4, 5, 6]
+    assert rig.reads == []
+
+
+def test_own_messages_at_the_end_of_what_is_remembered_do_not_end_the_refill() -> None:
+    rig = Rig(prefetch_messages=2)
+    first, _ = rig.member(1)
+    rig.show(1, 2, sender=2)
+    rig.disconnect(first)
+    rig.show(3, 3)
+    second, _ = rig.member(2, info(1))
+    rig.read(entries(3, 3))
+    assert rig.delivered(second) == [3]
+
+
+def test_a_message_too_large_for_the_room_there_is_waits_for_a_report() -> None:
+    rig = Rig(prefetch_mib=1, max_message_kib=1024)
+    connection, attachment = rig.member(1)
+    rig.show(1, 1, padding=600_000)
+    rig.show(2, 2, padding=600_000)
+    assert rig.delivered(connection) == [1]
+    report(rig, connection, attachment, 1, 1)
+    assert rig.delivered(connection) == [2]
+    assert rig.reads == []
+
+
+def test_what_was_remembered_is_forgotten_with_its_epoch() -> None:
+    rig = Rig(prefetch_messages=2)
+    rig.member(1)
+    rig.show(1, 6)
+    rig.project(top(1, 6), rebuilds=1)
+    assert [asked.edge for asked in rig.reads] == [0]
 
 
 def test_a_connection_has_one_read_at_a_time_and_its_subscriptions_take_turns() -> None:
@@ -300,9 +418,9 @@ def test_what_is_trimmed_before_it_was_pushed_comes_as_a_gap() -> None:
     rig.trim(top(1, 9, oldest=6))
     report(rig, connection, attachment, 1, 2)
     tell_gap(rig, 6, 3)
-    (note,) = rig.notes(connection, "deliver")
+    note, rest = rig.notes(connection, "deliver")
     assert (note["gaps"][0]["lost"], note["through"]) == (3, 5)
-    assert [asked.edge for asked in rig.reads] == [5]
+    assert [message["seq"] for message in rest["messages"]] == [6]
 
 
 def test_a_gap_at_the_end_is_announced_without_a_message_after_it() -> None:
@@ -317,7 +435,7 @@ def test_a_gap_at_the_end_is_announced_without_a_message_after_it() -> None:
     assert rig.reads == []
     rig.show(6, 6)
     report(rig, connection, attachment, 1, 5)
-    assert [read.edge for read in rig.reads] == [5]
+    assert rig.delivered(connection) == [6]
 
 
 def test_own_messages_that_were_removed_are_no_gap() -> None:
@@ -360,7 +478,6 @@ def test_after_everything_was_removed_the_next_message_comes_with_its_gap() -> N
     connection, _ = rig.member(1, info(1, position=2))
     rig.show(8, 8)
     tell_gap(rig, 8, 5)
-    rig.read(entries(8, 8))
     gap, message = rig.notes(connection, "deliver")
     assert (gap["gaps"][0]["lost"], message["through"]) == (5, 8)
 

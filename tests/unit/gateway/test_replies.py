@@ -20,16 +20,23 @@ def reply(line: bytes) -> Reply:
 
 def test_a_deliver_line_reads_as_its_note() -> None:
     body = b'{"seq":1},{"seq":  2}'
-    note = msgspec.json.decode(reply(replies.deliver(HEAD, Seq(5), body)).params, type=DeliverNote)
+    line = b"".join(replies.deliver(HEAD, Seq(5), [body]))
+    note = msgspec.json.decode(reply(line).params, type=DeliverNote)
     assert (note.attachment, note.epoch, note.subscription) == ("1.2", "1.0", 7)
     assert (note.channel, note.through, note.gaps) == ('a"b/ü', 5, [])
     assert [bytes(message) for message in note.messages] == [b'{"seq":1}', b'{"seq":  2}']
 
 
+def test_bodies_of_several_blocks_are_one_list() -> None:
+    line = b"".join(replies.deliver(HEAD, Seq(3), [b"{}", b"{},{}"], behind=True))
+    note = msgspec.json.decode(reply(line).params, type=DeliverNote)
+    assert (len(note.messages), note.behind) == (3, True)
+
+
 def test_gaps_come_with_messages_or_alone() -> None:
     gap = Gap(channel="a", after_seq=1, resumed_at_seq=4, lost=2)
     for body, count in ((b"", 0), (b"{}", 1)):
-        line = replies.deliver(HEAD, Seq(3), body, [gap])
+        line = b"".join(replies.deliver(HEAD, Seq(3), [body], [gap]))
         note = msgspec.json.decode(reply(line).params, type=DeliverNote)
         assert (note.gaps, len(note.messages)) == ([gap], count)
 

@@ -114,6 +114,41 @@ def test_an_attachment_with_nothing_outstanding_gets_one_message_into_a_full_win
     assert delivery.state is State.LAGGING
 
 
+def test_a_frame_in_several_runs_is_pushed_run_by_run() -> None:
+    delivery = made()
+    delivery.stream.top = Seq(6)
+    pushes = [delivery.visible(Run(some(first, first + 1))) for first in (1, 3, 5)]
+    assert [seqs(push) for push in pushes] == [[1, 2], [3, 4], [5, 6]]
+    assert delivery.state is State.LIVE
+
+
+def test_a_run_with_own_messages_does_not_make_it_lag_before_the_next_one() -> None:
+    delivery = made()
+    delivery.stream.top = Seq(4)
+    pushes = [delivery.visible(Run([entry(n, ME), entry(n + 1)])) for n in (1, 3)]
+    assert [seqs(push) for push in pushes] == [[2], [4]]
+    assert delivery.state is State.LIVE
+
+
+def test_what_follows_may_be_remembered_instead_of_read() -> None:
+    delivery = made(messages=3)
+    show(delivery, *some(1, 5))
+    delivery.reported(Seq(2))
+    run = Run(some(1, 5))
+    assert not delivery.admits(run)
+    assert seqs(delivery.remembered(run)) == [4, 5]
+    assert delivery.state is State.LIVE
+    assert seqs(delivery.remembered(run)) == []
+
+
+def test_what_is_remembered_fills_the_window_and_no_more() -> None:
+    delivery = made(messages=2)
+    show(delivery, *some(1, 5))
+    delivery.reported(Seq(1))
+    assert seqs(delivery.remembered(Run(some(3, 4)))) == [3]
+    assert (delivery.pushed, delivery.state) == (3, State.LAGGING)
+
+
 # ---- own messages
 
 
