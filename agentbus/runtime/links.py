@@ -63,7 +63,8 @@ class Link:
         self._on_end = on_end
         self._on_error = on_error
         self._buffer = memoryview(bytearray(READ_BYTES))
-        self._out = bytearray()
+        self._frames = framing.FrameWriter()
+        self._out = self._frames.buffer
         self._writing = False
         self._peer_reads = True
         self._thorough = False
@@ -80,12 +81,12 @@ class Link:
 
         Raises InternalError where the message is too large for a frame.
         """
-        frame = framing.encode(message)
         if self._peer_reads and not self.closed:
-            self._out += frame
+            self._frames.add(message)
 
     def flush(self) -> None:
         """Writes what the socket takes now; the rest follows by itself."""
+        self._frames.close()
         while self._out:
             try:
                 written = self._socket.send(self._out)

@@ -155,7 +155,7 @@ def test_nothing_is_written_before_the_flush():
             peer.socket.recv(100)
         peer.link.send(Ping(2))
         peer.link.flush()
-        assert peer.socket.recv(100) == framing.encode(Ping(1)) + framing.encode(Ping(2))
+        assert framing.FrameDecoder(Ping).feed(peer.socket.recv(100)) == [Ping(1), Ping(2)]
 
     run(main)
 
@@ -163,17 +163,33 @@ def test_nothing_is_written_before_the_flush():
 def test_what_the_socket_does_not_take_follows_as_the_peer_reads():
     async def main():
         peer = Peer()
-        frames = [framing.encode(Ping(n)) for n in range(200_000)]
         for n in range(200_000):
             peer.link.send(Ping(n))
         drained = asyncio.ensure_future(peer.link.drained())
-        received = bytearray()
-        wanted = sum(map(len, frames))
+        decoder = framing.FrameDecoder(Ping)
+        received: list[Ping] = []
         loop = asyncio.get_running_loop()
-        while len(received) < wanted:
-            received += await loop.sock_recv(peer.socket, 1 << 20)
+        while len(received) < 200_000:
+            received += decoder.feed(await loop.sock_recv(peer.socket, 1 << 20))
         await drained
-        assert received == b"".join(frames)
+        assert received == [Ping(n) for n in range(200_000)]
+
+
+def test_what_is_sent_while_the_socket_is_full_follows_whole():
+    async def main():
+        peer = Peer()
+        for n in range(200_000):
+            peer.link.send(Ping(n))
+            if n % 997 == 0:
+                peer.link.flush()
+        decoder = framing.FrameDecoder(Ping)
+        received: list[Ping] = []
+        loop = asyncio.get_running_loop()
+        drained = asyncio.ensure_future(peer.link.drained())
+        while len(received) < 200_000:
+            received += decoder.feed(await loop.sock_recv(peer.socket, 10_000))
+        await drained
+        assert received == [Ping(n) for n in range(200_000)]
 
     run(main)
 
