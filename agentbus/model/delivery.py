@@ -42,12 +42,12 @@ missing; how much of that was not the session's own only the database knows. So 
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Sequence
 from enum import Enum
 from typing import Final
 
 from agentbus.model.ids import Seq, SessionId, SubscriptionId
+from agentbus.model.outstanding import Outstanding
 from agentbus.model.stream import Entry, Lost, Push, Run, Stream
 from agentbus.model.window import Share
 
@@ -91,7 +91,6 @@ class Delivery:
 
     __slots__ = (
         "_full",
-        "_marks",
         "_outstanding",
         "_read",
         "_read_top",
@@ -123,10 +122,7 @@ class Delivery:
         self.confirmed = position
         """The durable cursor, as far as it is known."""
         self._share = share
-        self._outstanding: deque[tuple[Seq, int]] = deque()
-        """Positions and sizes; a gap has no size."""
-        self._marks = 0
-        """Gaps among them."""
+        self._outstanding = Outstanding(share)
         self.pushed = position
         self._settled = position
         """How far the writer knows, or will, that nothing is outstanding."""
@@ -151,7 +147,7 @@ class Delivery:
     @property
     def undelivered(self) -> int:
         """Messages not reported; exact when live, else own and removed ones may be in it."""
-        return len(self._outstanding) - self._marks + self.lag
+        return self._outstanding.messages + self.lag
 
     @property
     def is_cut(self) -> bool:
@@ -167,7 +163,7 @@ class Delivery:
     def oldest_undelivered(self) -> Seq | None:
         """Position of the oldest message not reported (when lagging, maybe an own one)."""
         if self._outstanding:
-            return self._outstanding[0][0]
+            return self._outstanding.first
         return Seq(self.pushed + 1) if self.lag else None
 
     def passable(self) -> Seq | None:
@@ -228,8 +224,7 @@ class Delivery:
             self._read_ended(useful=True)
             return None
         if lost:
-            self._hold(Seq(resumed_at - 1), 0)
-            self._marks += 1
+            self._outstanding.push_gap(Seq(resumed_at - 1))
         self.pushed = max(self.pushed, Seq(resumed_at - 1))
         self._read_ended(useful=self.pushed > after)
         return Push(self.pushed, (), [Lost(after, resumed_at, lost)] if lost else ())
@@ -256,17 +251,7 @@ class Delivery:
 
     def reported(self, position: Seq) -> int:
         """Everything up to a position was handed off; the number of messages this freed."""
-        messages = marks = size = 0
-        outstanding = self._outstanding
-        while outstanding and outstanding[0][0] <= position:
-            freed = outstanding.popleft()[1]
-            size += freed
-            if freed:
-                messages += 1
-            else:
-                marks += 1
-        self._marks -= marks
-        self._share.free(messages + marks, size)
+        messages = self._outstanding.free(position)
         self._settled = max(self._settled, position)
         self.pushed = max(self.pushed, position)
         self._compare()
@@ -275,16 +260,7 @@ class Delivery:
     def revised(self, position: Seq, size: int | None) -> bool:
         """A message has another content now, of this size, or is none any more (None); whether it
         is outstanding, so that the adapter must be told."""
-        for place, (held, before) in enumerate(self._outstanding):
-            if held == position and before:
-                if size is None:
-                    del self._outstanding[place]
-                    self._share.free(1, before)
-                else:
-                    self._outstanding[place] = (held, size)
-                    self._share.free(0, before - size)
-                return True
-        return False
+        return self._outstanding.revise(position, size)
 
     def passed(self, position: Seq) -> None:
         """The writer has been told of a `passable` position."""
@@ -303,9 +279,7 @@ class Delivery:
 
     def end(self) -> None:
         """Gives back the room it holds in the window."""
-        self._share.free(len(self._outstanding), sum(size for _, size in self._outstanding))
         self._outstanding.clear()
-        self._marks = 0
 
     # ---- how
 
@@ -324,8 +298,7 @@ class Delivery:
     def _take(self, run: Run) -> Push:
         if not self._takes_whole(run):
             return self._push(run.entries, bridging=False)
-        self._outstanding.extend(run.weights)
-        self._share.charge(len(run.weights), run.bytes)
+        self._outstanding.push(run.weights, run.bytes)
         self.pushed = run.last
         return Push(run.last, run.entries)
 
@@ -333,6 +306,7 @@ class Delivery:
         return (
             run.first == self.pushed + 1
             and run.consecutive
+            and self.stream.dense  # else one of them may be revised
             and (self.include_own or self.session_id not in run.senders)
             and self.admits(run)
         )
@@ -351,11 +325,7 @@ class Delivery:
                 if not self._share.admits(size):
                     self._full = True
                     break
-                self._hold(entry.seq, size)
+                self._outstanding.push(((entry.seq, size),), size)
                 taken.append(entry)
             self.pushed = entry.seq
         return Push(self.pushed, taken)
-
-    def _hold(self, seq: Seq, size: int) -> None:
-        self._share.charge(1, size)
-        self._outstanding.append((seq, size))

@@ -497,11 +497,31 @@ class AnyOrder(RuleBasedStateMachine):
 
     @rule(count=st.integers(1, 4), own=st.lists(st.booleans(), min_size=4, max_size=4))
     def messages_become_visible(self, count: int, own: list[bool]) -> None:
-        first = len(self.committed) + 1
-        run = [entry(first + i, ME if own[i] else OTHER) for i in range(count)]
-        self.committed += run
-        self.stream.top = run[-1].seq
-        self.got(self.delivery.visible(Run(run)))
+        self.become_visible([[ME if own[i] else OTHER for i in range(count)]])
+
+    @rule(counts=st.lists(st.integers(1, 4), min_size=2, max_size=3), own=st.integers(-1, 3))
+    def messages_become_visible_in_several_runs(self, counts: list[int], own: int) -> None:
+        self.become_visible([[ME if i == own else OTHER for i in range(n)] for n in counts])
+
+    def become_visible(self, senders: list[list[SessionId]]) -> None:
+        runs = []
+        for each in senders:
+            first = len(self.committed) + 1
+            runs.append([entry(first + i, sender) for i, sender in enumerate(each)])
+            self.committed += runs[-1]
+        self.stream.top = Seq(len(self.committed))
+        for run in runs:
+            self.got(self.delivery.visible(Run(run)))
+
+    @precondition(lambda self: self.dense and self.delivery.state is State.LAGGING)
+    @rule(before=st.integers(0, 3), count=st.integers(1, 6))
+    def what_follows_is_remembered(self, before: int, count: int) -> None:
+        if self.delivery.is_cut:
+            return
+        first = max(0, self.delivery.pushed - before)
+        run = self.committed[first : self.delivery.pushed + count]
+        if run and run[-1].seq <= self.stream.top:
+            self.got(self.delivery.remembered(Run(run)))
 
     @rule(count=st.integers(1, 2))
     def messages_are_stored_and_nobody_says_so(self, count: int) -> None:
