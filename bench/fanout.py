@@ -30,9 +30,8 @@ LEAST_RATIO: Final = 0.5
 SENDERS: Final = 4
 """One alone would meet the highest rate limit there is."""
 
-IN_FLIGHT: Final = 64
-"""So many that little is waited for commits, and so few that nobody's window of 256 messages is
-ever full: who falls behind is handed on from Redis, which costs several times as much."""
+IN_FLIGHT: Final = 128
+"""Half a window of 256 messages: so many that little is waited for commits."""
 
 FEWEST: Final = 300
 MOST: Final = 100_000
