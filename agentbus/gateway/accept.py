@@ -16,7 +16,7 @@ from agentbus.config import KIB
 from agentbus.errors import InvalidArgument, MessageTooLarge
 from agentbus.gateway.connections import Attachment
 from agentbus.model.ids import Seq
-from agentbus.model.message import SENT_AT_WIDTH, WIDEST_SEQ, Message, Payload, Scalar
+from agentbus.model.message import DEFAULT_TYPE, SENT_AT_WIDTH, WIDEST_SEQ, Message, Payload, Scalar
 from agentbus.model.names import NAME_BYTES, check_name
 from agentbus.wire.rpc import (
     ChannelListParams,
@@ -182,7 +182,8 @@ def memory_delete(params: MemoryDeleteParams) -> None:
 def payload(params: SendParams) -> Payload:
     """What the sender chose. Raises InvalidArgument."""
     name("message_id", params.message_id)
-    name("type", params.type)
+    if params.type != DEFAULT_TYPE:
+        name("type", params.type)
     if params.reply_to is not None:
         name("reply_to", params.reply_to)
     if params.metadata:
@@ -196,25 +197,23 @@ def _metadata(metadata: dict[str, Scalar]) -> None:
             raise InvalidArgument("metadata has a whole number that does not fit into 64 bits")
 
 
-def size(
-    params: SendParams, asked: int, attachment: Attachment, limit_kib: int
-) -> MessageTooLarge | None:
+def surely_fits(limit_kib: int) -> int:
+    """The bytes of a request up to which nothing needs to be measured; may be negative."""
+    return (limit_kib * KIB - _BOUND_OVERHEAD) // _GROWTH
+
+
+def size(params: SendParams, attachment: Attachment, limit_kib: int) -> MessageTooLarge | None:
     """What is to be said where the envelope would pass the limit.
 
-    `asked` are the bytes of the request: most are so small that nothing needs to be measured. What
-    only the writer knows (a reply's thread) is left out, and the writer measures again.
+    What only the writer knows (a reply's thread) is left out, and the writer measures again.
     """
-    if asked * _GROWTH + _BOUND_OVERHEAD <= limit_kib * KIB:
-        return None
     return _fit(_widest(params, attachment), limit_kib)
 
 
 def edit_size(
-    params: MemoryEditParams, asked: int, attachment: Attachment, limit_kib: int
+    params: MemoryEditParams, attachment: Attachment, limit_kib: int
 ) -> MessageTooLarge | None:
     """The same for an edit; what it leaves as it is only the writer knows."""
-    if asked * _GROWTH + _BOUND_OVERHEAD <= limit_kib * KIB:
-        return None
     return _fit(_widest_edit(params, attachment), limit_kib)
 
 

@@ -90,7 +90,7 @@ class Admission:
         except (MessageTooLarge, RateLimited) as error:
             self._unless_done(frame, call, error)
         else:
-            self._lanes.offer(attachment.lane, Operation(frame, attachment, (call,)))
+            self._lanes.offer(attachment.lane, Operation(frame, attachment, (call,), call.size))
 
     def _charge(self, attachment: Attachment, call: Call) -> None:
         assert attachment.bucket is not None

@@ -37,7 +37,6 @@ from agentbus.wire.links import (
     Unsubscribed,
     WriterStatus,
 )
-from agentbus.wire.rpc import Empty
 
 
 class Answers:
@@ -107,7 +106,7 @@ class Answers:
         if isinstance(operation.frame, Report):
             self._reports.committed(operation, operation.frame)
         else:
-            self._out.answer_all(operation.calls, Empty())
+            self._out.done(operation.calls)
 
     def refuse(self, operation: Operation, error: AgentbusError) -> None:
         """It was not carried out."""

@@ -24,7 +24,6 @@ from agentbus.model.message import rfc3339
 from agentbus.wire.links import Register, Registered, Release, Renew, Renewed, SubscriptionInfo
 from agentbus.wire.rpc import (
     AttachmentParams,
-    Empty,
     HeartbeatParams,
     HeartbeatResult,
     RegisterParams,
@@ -92,9 +91,9 @@ class Attachments:
 
     def release(self, call: Call, params: AttachmentParams) -> None:
         """Ends a claim; that of an attachment which has ended already is no error."""
-        attachment = call.connection.attachments.get(AttachmentId(params.attachment))
+        attachment = call.connection.attachments.get(params.attachment)
         if attachment is None:
-            self._out.answer(call, Empty())
+            self._out.done([call])
         else:
             self.end(attachment, [call])
 

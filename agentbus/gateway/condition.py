@@ -33,11 +33,8 @@ class Condition:
         self._reason = "the projector has not reported yet"
         self._generation: tuple[str, int] | None = None
         self._epochs = 0
-
-    @property
-    def epoch(self) -> Epoch:
+        self.epoch = Epoch("0.0")
         """The present one."""
-        return Epoch(f"{self.incarnation}.{self._epochs}")
 
     @property
     def state(self) -> str:
@@ -88,6 +85,7 @@ class Condition:
         self.hindrance = ""
         self.instance, self.incarnation = welcome.instance, welcome.incarnation
         self.committed = self.unheard = welcome.commit_id
+        self._name_epoch()
 
     def projected(self, projection: Projection) -> bool:
         """The projector's report; True where a new epoch begins with it."""
@@ -105,6 +103,10 @@ class Condition:
         """What was pushed is void."""
         self.doubtful = False
         self._epochs += 1
+        self._name_epoch()
+
+    def _name_epoch(self) -> None:
+        self.epoch = Epoch(f"{self.incarnation}.{self._epochs}")
 
     def unprojected(self) -> None:
         """The projector is gone."""

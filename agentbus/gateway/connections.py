@@ -23,7 +23,7 @@ READS: Final = 4
 READ_RETRY_MS: Final = 50
 
 
-class Call(msgspec.Struct, frozen=True, eq=False):
+class Call(msgspec.Struct, frozen=True, eq=False, gc=False):
     """A request that waits for its answer; `id` is JSON, None where no answer is wanted, `size` the
     bytes of its line, `arrived` in monotonic seconds."""
 
@@ -129,7 +129,7 @@ class Connection:
         self.window = window
         self.greeted = False
         self.closed = False
-        self.attachments: dict[AttachmentId, Attachment] = {}
+        self.attachments: dict[str, Attachment] = {}
         self.beat = 0.0
         """Monotonic time of the last heartbeat or registration."""
         self.unanswered = 0
@@ -153,7 +153,7 @@ class Connection:
 
 def live(connection: Connection, identity: str) -> Attachment:
     """The attachment of that id on this connection. Raises StaleAttachment."""
-    attachment = connection.attachments.get(AttachmentId(identity))
+    attachment = connection.attachments.get(identity)
     if attachment is None or attachment.session_id is None:
         raise stale()
     return attachment

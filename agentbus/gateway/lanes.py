@@ -74,14 +74,13 @@ class Credit:
         self._visible = CommitId(0)
         self._owed: deque[tuple[CommitId, list[Call]]] = deque()
 
-    def admits(self, size: int) -> bool:
-        """Whether one more operation may be submitted."""
-        return self.operations < CREDIT_OPERATIONS and self.bytes + size <= CREDIT_BYTES
-
-    def take(self, size: int) -> None:
-        """One is submitted."""
+    def take(self, size: int) -> bool:
+        """Whether one more operation may be submitted, which it then is."""
+        if self.operations >= CREDIT_OPERATIONS or self.bytes + size > CREDIT_BYTES:
+            return False
         self.operations += 1
         self.bytes += size
+        return True
 
     def give(self, size: int) -> None:
         """One has ended without a message that is to become visible."""
@@ -125,7 +124,7 @@ class Lanes:
 
     def offer(self, lane: Lane, operation: Operation) -> None:
         """Begins with it, or has it wait; the lane has been asked for room."""
-        if not self._turns and lane.held_by is None and self.credit.admits(operation.size):
+        if not self._turns and lane.held_by is None and self.credit.take(operation.size):
             self._go(lane, operation)
             return
         if not lane.waiting and lane.held_by is None:
@@ -135,7 +134,7 @@ class Lanes:
     def drain(self) -> None:
         """Begins with what credit there is for, one of each lane in turn."""
         turns = self._turns
-        while turns and self.credit.admits(turns[0].waiting[0].size):
+        while turns and self.credit.take(turns[0].waiting[0].size):
             lane = turns.popleft()
             self._go(lane, lane.take())
             if lane.waiting and lane.held_by is None:
@@ -171,7 +170,7 @@ class Lanes:
         return [dropped for lane in lanes for dropped in self.drop(lane)]
 
     def _go(self, lane: Lane, operation: Operation) -> None:
-        self.credit.take(operation.size)
+        """Its credit is taken."""
         if self._hold is None:
             self._submit(operation)
         else:

@@ -72,7 +72,9 @@ class Memories:
             params.metadata,
             params.references,
         )
-        too_large = accept.edit_size(params, call.size, attachment, self._max_message_kib)
+        too_large = None
+        if call.size > accept.surely_fits(self._max_message_kib):
+            too_large = accept.edit_size(params, attachment, self._max_message_kib)
         self._admission.admit(frame, attachment, call, too_large)
 
     def delete(self, call: Call, params: MemoryDeleteParams) -> None:

@@ -76,6 +76,13 @@ class Outbox:
         if call.id is not None:
             self.line(call.connection, replies.error(call.id, error))
 
+    def done(self, calls: Sequence[Call]) -> None:
+        """Ends calls whose result is empty."""
+        for call in calls:
+            call.connection.unanswered -= 1
+            if call.id is not None:
+                self.line(call.connection, replies.done(call.id))
+
     def answer_all(self, calls: Sequence[Call], result: Params) -> None:
         """Ends several calls alike."""
         for call in calls:

@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
+import msgspec
+
 from agentbus.gateway.connections import Attachment, Call
 from agentbus.wire.links import (
     Append,
@@ -62,33 +64,22 @@ HINDERED_SECONDS: Final = 5.0
 before they have lost patience themselves."""
 
 
-class Operation:
+class Operation(msgspec.Struct, eq=False, gc=False):
     """What is asked, for whom.
 
-    `lasting` ones are asked until they are carried out, even when nobody waits for that any more.
-    The answer goes to `then` where there is one, whatever it is.
+    `size` are the bytes of the request where credit is taken for it. `lasting` ones are asked until
+    they are carried out, even when nobody waits for that any more. The answer goes to `then` where
+    there is one, whatever it is. `caught` is the monotonic time since which it waits for a writer
+    that serves.
     """
 
-    __slots__ = ("attachment", "calls", "caught", "frame", "lasting", "size", "then")
-
-    def __init__(
-        self,
-        frame: Asked,
-        attachment: Attachment | None = None,
-        calls: Sequence[Call] = (),
-        *,
-        lasting: bool = False,
-        then: Then | None = None,
-    ) -> None:
-        self.frame = frame
-        self.attachment = attachment
-        self.calls = calls
-        self.lasting = lasting
-        self.then = then
-        self.size = calls[0].size if calls else 0
-        """Bytes of the request, which is what credit is taken for."""
-        self.caught: float | None = None
-        """Monotonic time since which it waits for a writer that serves."""
+    frame: Asked
+    attachment: Attachment | None = None
+    calls: Sequence[Call] = ()
+    size: int = 0
+    lasting: bool = False
+    then: Then | None = None
+    caught: float | None = None
 
 
 class Pending:

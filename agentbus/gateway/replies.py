@@ -29,6 +29,11 @@ def result(identity: bytes, value: Params) -> bytes:
     return b'{"jsonrpc":"2.0","id":%b,"result":%b}\n' % (identity, _encode(value))
 
 
+def done(identity: bytes) -> bytes:
+    """A response that says no more."""
+    return b'{"jsonrpc":"2.0","id":%b,"result":{}}\n' % identity
+
+
 def error(identity: bytes, failure: AgentbusError) -> bytes:
     """The response to a request that was understood and not carried out."""
     return _error(identity, error_codes.to_rpc(failure))

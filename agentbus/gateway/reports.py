@@ -4,7 +4,7 @@ writer has committed them, many at once."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, cast
 
 from agentbus.errors import InvalidArgument, StaleAttachment
 from agentbus.gateway import accept, farewells
@@ -19,7 +19,7 @@ from agentbus.gateway.push import Pusher
 from agentbus.gateway.writer_link import WriterLink
 from agentbus.model.ids import AttachmentId, Seq, SubscriptionId
 from agentbus.wire.links import Report
-from agentbus.wire.rpc import DeliveredParams, Empty
+from agentbus.wire.rpc import DeliveredParams
 
 DELAY_SECONDS: Final = 0.02
 MOST: Final = 100
@@ -70,16 +70,19 @@ class Reports:
                 f"epoch {params.epoch} is over: report what was handed off again under "
                 f"{self._condition.epoch}"
             )
-        known, said = self._known(attachment, params.positions)
+        positions = cast("list[tuple[SubscriptionId, Seq]]", params.positions)
+        known, said = self._known(attachment, positions)
         if not (known or said):
-            self._out.answer(call, Empty())
+            self._out.done([call])
             return
         batch = self._batches.get(attachment.id)
         if batch is None:
             batch = self._batches[attachment.id] = _Batch(attachment)
         batch.calls.append(call)
-        batch.positions.update(said)
-        self._move(batch, known)
+        if said:
+            batch.positions.update(said)
+        if known:
+            self._move(batch, known)
         self._waiting += 1
         if self._waiting >= MOST or self._condition.stopping:
             self.flush()
@@ -87,17 +90,17 @@ class Reports:
             self._alarms.ensure(FLUSH, DELAY_SECONDS)
 
     def _known(
-        self, attachment: Attachment, positions: Iterable[tuple[int, int]]
+        self, attachment: Attachment, positions: Iterable[tuple[SubscriptionId, Seq]]
     ) -> tuple[list[tuple[Feed, Seq]], dict[SubscriptionId, Seq]]:
         """The reports of what is fed, and of cursors that ran out."""
         known, said = [], {}
-        for value, position in positions:
+        for identity, position in positions:
             accept.position("a reported position", position)
-            identity = SubscriptionId(value)
             feed = attachment.feeds.get(identity)
             if feed is not None:
-                self._require_possible(feed, position)
-                known.append((feed, Seq(position)))
+                if position > feed.delivery.pushed:
+                    self._require_possible(feed, position)
+                known.append((feed, position))
             elif attachment.farewells:
                 last = farewells.said(attachment, identity, position)
                 if last is not None:
@@ -115,12 +118,15 @@ class Reports:
     def _move(self, batch: _Batch, known: list[tuple[Feed, Seq]]) -> None:
         for feed, value in known:
             identity = feed.info.id
-            batch.positions[identity] = max(value, batch.positions.get(identity, value))
+            if value > batch.positions.get(identity, -1):
+                batch.positions[identity] = value
             freed = feed.delivery.reported(value)
             if freed:
                 self._metrics.delivered(freed)
                 self._inbox.stir(batch.attachment)
-        self._pusher.refill(batch.attachment.connection)
+        connection = batch.attachment.connection
+        if connection.lagging:
+            self._pusher.refill(connection)
 
     # ---- to the writer and back
 
@@ -157,7 +163,7 @@ class Reports:
                 feed.delivery.committed(position)
             else:
                 farewells.committed(attachment, identity)
-        self._out.answer_all(operation.calls, Empty())
+        self._out.done(operation.calls)
 
     def pass_own(self, attachment: Attachment) -> None:
         """Reports positions that nothing had to be delivered up to."""

@@ -29,6 +29,7 @@ class Sending:
         self._channels = channels
         self._admission = admission
         self._max_message_kib = max_message_kib
+        self._surely_fits = accept.surely_fits(max_message_kib)
 
     def send(self, call: Call, params: SendParams) -> None:
         """Has it submitted, now or when there is credit."""
@@ -45,5 +46,7 @@ class Sending:
             fingerprint(params.channel, payload),
             payload,
         )
-        too_large = accept.size(params, call.size, attachment, self._max_message_kib)
+        too_large = None
+        if call.size > self._surely_fits:
+            too_large = accept.size(params, attachment, self._max_message_kib)
         self._admission.admit(frame, attachment, call, too_large)

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import os
+import select
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -74,6 +75,8 @@ class AdapterSocket:
         self._on_lines = on_lines
         self._on_end = on_end
         self._decoder = LineDecoder(MAX_LINE)
+        self._poll = select.poll()
+        self._poll.register(sock, select.POLLIN)
         self._out: deque[bytes | memoryview] = deque()
         self._unread = 0
         self._watching = False
@@ -205,8 +208,9 @@ class AdapterSocket:
 
     def _readable(self) -> None:
         # Until nothing is left: libuv reports a peer that died with unread data exactly once.
-        for _ in range(READS_PER_TURN):
-            if self._closed:
+        # Looking is cheaper than reading nothing, which raises an error.
+        for turn in range(READS_PER_TURN):
+            if self._closed or (turn and not self._poll.poll(0)):
                 return
             try:
                 count = self._socket.recv_into(_buffer)

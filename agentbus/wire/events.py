@@ -39,7 +39,7 @@ class Woke(msgspec.Struct, frozen=True):
     """A time asked for by `WakeAt` has come; may come early or twice."""
 
 
-class Send(msgspec.Struct, frozen=True):
+class Send(msgspec.Struct, frozen=True, gc=False):
     """Write a message to a link. Never blocks; dropped where the link is closed."""
 
     link: str

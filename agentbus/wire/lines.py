@@ -7,6 +7,8 @@ Empty lines are nothing.
 
 from __future__ import annotations
 
+from io import BytesIO
+
 import msgspec
 
 
@@ -41,16 +43,25 @@ class LineDecoder:
 
     def feed(self, data: bytes) -> list[bytes | Overlong]:
         """The lines completed by `data`, without their line ends."""
-        if not self._held and not self._skipping:
-            data = data.lstrip(b"\n")  # many empty lines cost nothing
-        *ended, rest = data.split(b"\n")
         lines: list[bytes | Overlong] = []
-        for part in ended:
-            if not part and not self._held and not self._skipping:
-                continue
-            line = self._end(part)
-            if line:
-                lines.append(line)
+        if self._held or self._skipping:
+            part, end, data = data.partition(b"\n")
+            self._hold(part)
+            if not end:
+                return lines
+            lines += self._ended()
+        data = data.lstrip(b"\n")  # many empty lines cost nothing
+        parts = BytesIO(data).readlines()  # what split does, several times faster
+        rest = parts.pop() if parts and not parts[-1].endswith(b"\n") else b""
+        if len(data) > self._ceiling or b"\r" in data:
+            for part in parts:
+                self._hold(part[:-1])
+                lines += self._ended()
+        else:
+            for part in parts:
+                line = part.strip(b" \t\n")
+                if line:
+                    lines.append(line)
         if rest:
             self._hold(rest)
         return lines
@@ -65,12 +76,11 @@ class LineDecoder:
             self._held = bytearray()
             self._skipping = True
 
-    def _end(self, part: bytes) -> bytes | Overlong:
-        line = part
-        if self._held or self._skipping or len(part) >= self._ceiling:
-            self._hold(part)
-            line, self._held = bytes(self._held), bytearray()
+    def _ended(self) -> list[bytes | Overlong]:
+        """What was held, which has ended; nothing where it was empty."""
         if self._skipping:
             self._skipping = False
-            return Overlong(self._ceiling, self._head, self._tail)
-        return line.removesuffix(b"\r").strip(b" \t")
+            return [Overlong(self._ceiling, self._head, self._tail)]
+        line, self._held = bytes(self._held), bytearray()
+        line = line.removesuffix(b"\r").strip(b" \t")
+        return [line] if line else []

@@ -35,7 +35,7 @@ REFS = itertools.count(1)
 
 def operation(name: str, size: int = 1) -> Operation:
     call = Call(CONNECTION, b"1", size, 0.0)
-    return Operation(Renew(next(REFS), AttachmentId(name)), None, (call,))
+    return Operation(Renew(next(REFS), AttachmentId(name)), None, (call,), size)
 
 
 def names(operations: list[Operation]) -> list[str]:
