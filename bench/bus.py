@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import shutil
 import signal
 import socket
@@ -21,6 +22,10 @@ from agentbus import __version__, config
 from agentbus.runtime.paths import locate
 from agentbus.wire.rpc import PROTOCOL
 
+COMPLAINT = re.compile(r"Z (?:warn|error) | # ")
+"""In a line of the daemon's logs, and of Redis'."""
+
+COMPLAINTS = 40
 READY_SECONDS = 30
 STOP_SECONDS = 40
 
@@ -44,6 +49,12 @@ class Place:
         """What the next start goes by, instead of all that was set before."""
         document = {"data_directory": os.path.join(self.directory, "data"), **settings}
         Path(self.config_path).write_bytes(msgspec.json.encode(document))
+
+    def complaints(self) -> list[str]:
+        """The last lines of the logs that say that something went wrong."""
+        logs = Path(self.config_path).parent.glob("data/logs/*.log")
+        lines = [line for log in logs for line in log.read_text().splitlines(keepends=True)]
+        return sorted(line for line in lines if COMPLAINT.search(line))[-COMPLAINTS:]
 
     def remove(self) -> None:
         """Deletes everything; the daemon must have ended."""
@@ -96,6 +107,8 @@ class Bus:
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+        if error is not None and not isinstance(error, KeyboardInterrupt | SystemExit):
+            sys.stderr.writelines(self.place.complaints())
         if not self._keep:
             self.place.remove()
 

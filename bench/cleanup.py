@@ -72,12 +72,15 @@ def _budget(plan: Plan) -> int:
 
 
 def _fill(plan: Plan, bus: Bus) -> None:
-    """Until little is free."""
-    fill(plan, bus, PROBED, plan.filled_bytes)
-    status = bus.status()
-    held, used = status["totals"]["messages"], status["budgets"]["sqlite"]["used"]
-    missing = (status["budgets"]["sqlite"]["limit"] - used) * held // used - SPARE
-    fill(plan, bus, held + missing, plan.filled_bytes)
+    """Until little is free; nearer and nearer, as not all messages are of one size."""
+    held = fill(plan, bus, PROBED, plan.filled_bytes)
+    while True:
+        budget = bus.status()["budgets"]["sqlite"]
+        fit = (budget["limit"] - budget["used"]) * held // budget["used"]
+        missing = fit * 49 // 50 - SPARE
+        if missing < SPARE // 8:
+            return
+        held = fill(plan, bus, held + missing, plan.filled_bytes)
 
 
 class _Part:

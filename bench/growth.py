@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Final
 
 import msgspec
@@ -41,8 +42,8 @@ def growth(plan: Plan) -> list[Figure]:
         for name, (sizes, measured) in kinds.items():
             costs = {size: list(measured(plan, bus, size)) for size in sizes}
             figures += _figures(name, costs)
-    figures += _figures("stored messages", _stored(plan))
-    return figures
+    costs, space = _stored(plan)
+    return [*figures, *_figures("stored messages", costs), *space]
 
 
 def _figures(name: str, costs: dict[int, list[Cost]]) -> Iterator[Figure]:
@@ -80,12 +81,32 @@ def _bytes(plan: Plan, bus: Bus, size: int) -> Iterator[Cost]:
     yield from _costs(plan, bus, f"{size} bytes", content_bytes=size)
 
 
-def _stored(plan: Plan) -> dict[int, list[Cost]]:
+def _stored(plan: Plan) -> tuple[dict[int, list[Cost]], list[Figure]]:
     with Bus(plan.base, {**SETTINGS, **LARGE}) as bus:
-        return {
+        costs = {
             held: list(_costs(plan, bus, f"{held} stored"))
             for held in (fill(plan, bus, stored) for stored in plan.stored)
         }
+        return costs, list(_space(bus))
+
+
+def _space(bus: Bus) -> Iterator[Figure]:
+    """Of all that is stored in the end, which is the same text again and again."""
+    status = bus.status()
+    held = status["totals"]["messages"]
+    places = {
+        "the database": status["sqlite"]["logical_bytes"],
+        "Redis": status["redis"]["dataset_bytes"],
+        "the index": sum(map(_size, Path(bus.place.paths.index).parent.glob("search.sqlite3*"))),
+    }
+    for place, size in places.items():
+        name = f"a stored message of {CONTENT_BYTES} bytes in {place}"
+        yield figure(f"{name}, of the content", [size / held / CONTENT_BYTES], "x")
+        yield figure(name, [size / held], "bytes")
+
+
+def _size(path: Path) -> int:
+    return path.stat().st_size
 
 
 def _costs(

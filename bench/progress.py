@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from typing import TextIO
+from typing import Final, TextIO
 
 from bench.report import duration
 
+EVERY_SECONDS: Final = 2.0
+"""Between two lines of one measurement, where they stay."""
+
 
 class Progress:
-    """One line that is written over, on a terminal; a line each time elsewhere.
+    """One line that is written over, on a terminal; elsewhere a line now and then.
 
     `expected` has all measurements in their order, and the seconds that each takes on a machine
     like the one that the figures in README.md are of. What is left is told by how much longer, or
@@ -29,6 +32,7 @@ class Progress:
         self._began = self._part_began = clock()
         self._part = ""
         self._over: list[str] = []
+        self._said = ("", -EVERY_SECONDS)
 
     def begin(self, part: str) -> None:
         """The measurement that all that follows is of; the one before is over."""
@@ -44,7 +48,8 @@ class Progress:
         line += f"  [{number}/{count}] {self._part}:  {text}"
         if self._stream.isatty():
             self._stream.write(f"\r\x1b[K{line}")
-        else:
+        elif self._said[0] != self._part or self._clock() - self._said[1] >= EVERY_SECONDS:
+            self._said = (self._part, self._clock())
             self._stream.write(f"{line}\n")
         self._stream.flush()
 

@@ -135,7 +135,8 @@ def fill(
     *,
     varied: bool = False,
 ) -> int:
-    """Sends until the bus holds that many; how many it holds then, all of them everywhere."""
+    """Sends until the bus holds that many; how many it holds then, all of them everywhere. Raises
+    RuntimeError where it has no room for them."""
     held = turn = bus.status()["totals"]["messages"]
     while held < messages:
         turn += 1
@@ -147,7 +148,10 @@ def fill(
             varied=varied,
         )
         run_load(spec, plan, f"filling, {held} of {messages}")
-        held = bus.status()["totals"]["messages"]
+        totals = bus.status()["totals"]
+        if totals["messages"] <= held:
+            raise RuntimeError(f"what is filled in goes again: {totals}")
+        held = totals["messages"]
     settled(bus)
     return held
 

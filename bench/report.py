@@ -42,18 +42,23 @@ def markdown(report: Report) -> str:
 
 
 def draw(report: Report, directory: Path) -> list[Path]:
-    """Writes every chart, and the overview where there is a target; which files they are."""
+    """Writes every chart; which files they are."""
     directory.mkdir(parents=True, exist_ok=True)
-    rows = report.rows()
-    drawn = plot.charts(rows)
-    if any(row.meets is not None for row in rows):
-        drawn["overview"] = plot.overview(rows)
     written = []
-    for name, text in drawn.items():
-        path = directory / f"{file_name(name)}.svg"
+    for name, text in charts(report).items():
+        path = directory / f"{name}.svg"
         path.write_text(text)
         written.append(path)
     return written
+
+
+def charts(report: Report) -> dict[str, str]:
+    """Every chart, and the overview where there is a target, by the name of its file."""
+    rows = report.rows()
+    drawn = {file_name(name): text for name, text in plot.charts(rows).items()}
+    if any(row.meets is not None for row in rows):
+        drawn["overview"] = plot.overview(rows)
+    return drawn
 
 
 def file_name(chart: str) -> str:

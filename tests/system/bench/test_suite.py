@@ -11,7 +11,10 @@ import msgspec
 import pytest
 
 from bench import __main__ as bench
+from bench.accept import SETTINGS
+from bench.bus import Bus
 from bench.figures import at_least
+from bench.recover import fill
 from bench.report import Report, draw, markdown
 from bench.runs import Plan
 from bench.suite import MEASUREMENTS
@@ -77,6 +80,12 @@ def test_a_measurement_comes_to_figures_and_leaves_nothing_behind(name, plan, tm
     report = Report({}, {name: figures})
     assert all(path.read_text().startswith("<svg") for path in draw(report, tmp_path))
     assert markdown(report)
+
+
+def test_what_has_no_room_is_not_filled_in_for_ever(plan):
+    small = {**SETTINGS, "sqlite_budget_mib": 64}
+    with Bus(plan.base, small) as bus, pytest.raises(RuntimeError, match="goes again|load failed"):
+        fill(plan, bus, 1_300, 60_000)
 
 
 def lost(plan: Plan) -> None:

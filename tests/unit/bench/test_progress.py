@@ -29,6 +29,28 @@ def test_a_line_says_what_is_measured_and_how_much_is_left():
     assert stream.getvalue() == "   4 s, about 56.0 s left  [1/3] one:  run 1 of 2\n"
 
 
+def test_lines_that_stay_are_few():
+    found, clock, stream = progress()
+    for part in ("one", "two"):
+        found.begin(part)
+        for number in range(20):
+            found.say(f"turn {number}")
+            clock.now += 0.25
+    turns = [line.split()[-1] for line in stream.getvalue().splitlines()]
+    assert turns == ["0", "8", "16"] * 2
+
+
+def test_on_a_terminal_one_line_is_written_over(monkeypatch):
+    found, _, stream = progress()
+    monkeypatch.setattr(stream, "isatty", lambda: True)
+    found.begin("one")
+    found.say("first")
+    found.say("second")
+    found.end()
+    assert "\n" not in stream.getvalue()
+    assert stream.getvalue().endswith("second\r\x1b[K")
+
+
 def test_what_is_left_goes_by_how_long_the_others_took():
     found, clock, _ = progress()
     found.begin("one")
