@@ -22,6 +22,7 @@ from agentbus.runtime import logs, platform
 from agentbus.runtime.owners import Owner, read
 from agentbus.runtime.paths import Paths, prepare
 from agentbus.supervisor import locks
+from agentbus.supervisor.place import Mark, mark
 from agentbus.supervisor.redis_discovery import Server
 
 SNAPSHOT: Final = "dump.rdb"
@@ -63,15 +64,17 @@ class RedisProcess:
         finally:
             lock.close()  # the server has its own copy, and nobody else
 
-    def listens(self, path: str) -> bool:
-        """Whether a server takes connections there."""
+    def listening(self, path: str) -> Mark | None:
+        """Which file a server takes connections at, that path being the one of a server that was
+        started; None: none does yet. It is looked at after the connection, since before it there
+        may have been none."""
         with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as sock:
             sock.settimeout(CONNECT_SECONDS)
             try:
                 sock.connect(path)
             except OSError:
-                return False
-            return True
+                return None
+        return mark(path)
 
     def end_group(self, pid: int) -> None:
         """Ends what a server that was just reaped has left: the process writing its snapshot,

@@ -279,8 +279,8 @@ class Supervisor:
         return ev.Forked(REDIS, pid, self._redis_socket)
 
     def _probe_redis(self, pid: int) -> ev.Event | None:
-        self._redis_mark = mark(self._redis_socket)
-        return ev.RedisListens(pid) if self._redis.listens(self._redis_socket) else None
+        self._redis_mark = self._redis.listening(self._redis_socket)
+        return None if self._redis_mark is None else ev.RedisListens(pid)
 
     def _observe(self) -> ev.Event:
         states = {name: platform.process_state(pid) for name, pid in self._pids.items()}

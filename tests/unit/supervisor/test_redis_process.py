@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import os
+import socket
 import tempfile
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from agentbus.config import Settings
 from agentbus.runtime.owners import Owner
 from agentbus.runtime.paths import locate, prepare
 from agentbus.supervisor import locks
+from agentbus.supervisor.place import mark
 from agentbus.supervisor.redis_discovery import Server
 from agentbus.supervisor.redis_process import Held, RedisProcess
 
@@ -47,6 +49,35 @@ def test_it_has_no_port_and_writes_nothing_of_itself(redis, paths):
     assert options["--maxmemory-policy"] == "noeviction"
     assert options["--dir"] == paths.snapshot_directory
     assert options["--daemonize"] == "no"
+
+
+def test_a_server_that_does_not_listen_has_no_file(redis, paths):
+    path = f"{paths.redis_directory}/s"
+    assert redis.listening(path) is None
+    with socket.socket(socket.AF_UNIX) as server:
+        server.bind(path)
+        assert redis.listening(path) is None
+        server.listen()
+        assert redis.listening(path) == mark(path)
+
+
+def test_a_server_that_begins_to_listen_while_it_is_looked_at_is_known_by_its_own_file(
+    redis, paths, monkeypatch
+):
+    """Otherwise it would be taken for one whose socket somebody has removed, and be killed."""
+    path = f"{paths.redis_directory}/s"
+    with socket.socket(socket.AF_UNIX) as server:
+
+        class Late(socket.socket):
+            def connect(self, address):
+                server.bind(path)
+                server.listen()
+                super().connect(address)
+
+        monkeypatch.setattr(socket, "socket", Late)
+        found = redis.listening(path)
+        assert found is not None
+        assert found == mark(path)
 
 
 def test_the_socket_is_named_after_the_incarnation(redis, paths):
