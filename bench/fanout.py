@@ -11,7 +11,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import IO, Final
 
@@ -24,6 +24,7 @@ from bench.load import Sender, Spec
 from bench.readers import MARK, Came
 from bench.readers import Spec as Readers
 from bench.runs import ROOT, Plan
+from bench.usage import cpu_seconds
 
 TARGET_WIDTH: Final = 50
 LEAST_RATIO: Final = 0.5
@@ -34,7 +35,9 @@ IN_FLIGHT: Final = 128
 """Half a window of 256 messages: so many that little is waited for commits."""
 
 FEWEST: Final = 300
-MOST: Final = 100_000
+NARROWEST: Final = 4
+"""As many messages as to so many go to fewer, or those would take very long."""
+
 BOUND_SECONDS: Final = 120.0
 SHARE: Final = Chart("handed on, of the bare server", "subscribers")
 RATE: Final = Chart("handed on", "subscribers")
@@ -71,16 +74,20 @@ def fan_out(plan: Plan) -> list[Figure]:
 
 def messages(plan: Plan, width: int) -> int:
     """That are sent to so many subscribers."""
-    return max(FEWEST, min(MOST, plan.handed_on // width))
+    return max(FEWEST, plan.handed_on // max(NARROWEST, width))
 
 
 def _bus(plan: Plan, width: int) -> tuple[float, int]:
     with Bus(plan.base, SETTINGS) as bus:
-        return handed_on(plan, bus, width)
+        rate, size, _ = handed_on(plan, bus, width)
+    return rate, size
 
 
-def handed_on(plan: Plan, bus: Bus, width: int) -> tuple[float, int]:
-    """Messages handed on a second, and the bytes of one of them."""
+def handed_on(
+    plan: Plan, bus: Bus, width: int, watched: Sequence[int] = ()
+) -> tuple[float, int, float]:
+    """Messages handed on a second, the bytes of one of them, and seconds of processor time of the
+    processes that are watched for each message sent."""
     count = messages(plan, width)
     path = bus.place.paths.socket
     with _readers(Readers(path, width, count, is_bus=True)) as pipe:
@@ -95,6 +102,7 @@ def handed_on(plan: Plan, bus: Bus, width: int) -> tuple[float, int]:
             if now:
                 sender.send(now)
 
+        spent = cpu_seconds(watched)
         began = time.perf_counter()
         for sender in senders:
             more(sender, IN_FLIGHT // SENDERS)
@@ -102,9 +110,10 @@ def handed_on(plan: Plan, bus: Bus, width: int) -> tuple[float, int]:
             pipe, {sender.socket: partial(_answered, sender, more) for sender in senders}
         )
         took = time.perf_counter() - began
+        spent = (cpu_seconds(watched) - spent) / count
     for sender in senders:
         sender.socket.close()
-    return came.messages / took, came.bytes // came.messages
+    return came.messages / took, came.bytes // came.messages, spent
 
 
 def _answered(sender: Sender, more: Callable[[Sender, int], None]) -> None:

@@ -47,7 +47,7 @@ def growth(plan: Plan) -> list[Figure]:
 
 
 def _figures(name: str, costs: dict[int, list[Cost]]) -> Iterator[Figure]:
-    cost = Chart(f"cost of a message by {name}", name)
+    cost = cost_chart(name)
     share = Chart(f"cost of a message of the bare loop by {name}", name)
     for size, found in costs.items():
         ours = [bus for bus, _ in found]
@@ -60,6 +60,11 @@ def _figures(name: str, costs: dict[int, list[Cost]]) -> Iterator[Figure]:
     turns = range(len(next(iter(costs.values()))))
     grows = [exponent([(size, found[turn][0]) for size, found in costs.items()]) for turn in turns]
     yield at_most(f"growth with {name}, exponent", grows, "", LINEAR, "at most linear: 1")
+
+
+def cost_chart(kind: str) -> Chart:
+    """Of what a message costs, over that kind."""
+    return Chart(f"cost of a message by {kind}", kind)
 
 
 def _sessions(plan: Plan, bus: Bus, count: int) -> Iterator[Cost]:

@@ -16,6 +16,7 @@ from typing import Final
 import msgspec
 
 from bench.figures import Figure
+from bench.growth import cost_chart
 from bench.peers.ours import Ours
 from bench.peers.table import ALL
 from bench.report import Report, charts, markdown, number
@@ -26,6 +27,7 @@ PAGES: Final = ("bench/*.md", "docs/**/*.md")
 PLACE: Final = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SHOWN: Final = re.compile(r"\]\(([^)]*images/([\w-]+)\.svg)\)")
 HEAD: Final = "| | wanted | reached | range | floor | |\n|---|---|---|---|---|---|"
+GROWS: Final = re.compile(r"growth with (.+), exponent")
 FLOORS: Final[dict[str, str]] = {
     "accept, full, one in flight, of the bare loop": "floor of a send, full, of the bare loop",
     "accept, normal, one in flight, of the bare loop": "floor of a send, normal, of the bare loop",
@@ -91,6 +93,45 @@ def targets(report: Report) -> str:
     return "\n".join(lines) + "\n"
 
 
+def growth(report: Report) -> str:
+    """How fast the cost of a message grows with each kind, and what it was at both ends."""
+    rows = report.figures.get("growth", [])
+    lines = [
+        "| | from | to | µs then | µs then | grows as its power |",
+        "|---|---|---|---|---|---|",
+    ]
+    for row in rows:
+        found = GROWS.fullmatch(row.name)
+        line = [each for each in rows if found and _is_cost(each, found[1])]
+        if found and line:
+            first, last = line[0], line[-1]
+            ends = [f"{each.point.at:,g}" for each in (first, last) if each.point]
+            costs = [number(first.value), number(last.value)]
+            extent = f"{row.value:.2f} ({row.low:.2f} to {row.high:.2f})"
+            lines.append("| " + " | ".join([found[1], *ends, *costs, extent]) + " |")
+    return "\n".join(lines) + "\n"
+
+
+def _is_cost(row: Figure, kind: str) -> bool:
+    point = row.point
+    return point is not None and point.line == "bus" and point.chart == cost_chart(kind)
+
+
+def tuning(report: Report) -> str:
+    """A row for each place of the grid, a column for each thing that came of it."""
+    columns: dict[str, str] = {}
+    found: dict[str, dict[str, Figure]] = {}
+    for row in report.figures.get("tuning", []):
+        title, _, place = row.name.partition(": ")
+        columns[title] = f"{title.removeprefix('tuning, ')}, {row.unit}"
+        found.setdefault(place, {})[title] = row
+    lines = ["| | " + " | ".join(columns.values()) + " |", "|---|" + "---|" * len(columns)]
+    for place, cells in found.items():
+        shown = (number(cells[title].value) for title in columns)
+        lines.append(f"| {place} | " + " | ".join(shown) + " |")
+    return "\n".join(lines) + "\n"
+
+
 def peers(report: Report) -> str:
     """A row for each figure of the other buses, a column for each of them."""
     return _pivot(report, [bus.name for bus in ALL])
@@ -129,6 +170,8 @@ def _value(row: Figure) -> str:
 TABLES: Final[dict[str, Callable[[Report], str]]] = {
     "measured": markdown,
     "targets": targets,
+    "growth": growth,
+    "tuning": tuning,
     "peers": peers,
     "brokers": brokers,
 }

@@ -65,13 +65,13 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
     sizes: tuple[int, ...] = (256, 1_024, 8_192, 60_000)
     """Bytes of a message's content."""
 
-    grid_seconds: float = 7.0
+    grid_seconds: float = 6.0
     grid_repeats: int = 2
-    grid_filled: float = 0.5
+    grid_filled: float = 0.2
     """Of the budget, before the measured time begins."""
 
-    grid_budgets: tuple[int, ...] = (64, 256)
-    """MiB."""
+    grid_budgets: tuple[int, ...] = (64, 768)
+    """MiB: one that is full within a second or two, and one that lasts as long as is measured."""
 
     grid_free: tuple[int, ...] = (10, 25, 50)
     """Percent."""
@@ -103,7 +103,7 @@ def quick(base: str, say: Callable[[str], None]) -> Plan:
         attachments=(1, 64),
         in_flight=(1, 32),
         exchanges=100,
-        handed_on=16_000,
+        handed_on=60_000,
         widths=(1, 50),
         reports=4_000,
         indexed=2_048,

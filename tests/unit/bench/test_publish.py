@@ -5,7 +5,19 @@ from __future__ import annotations
 import msgspec
 
 from bench.figures import Chart, Point, at_least, at_most, figure
-from bench.publish import FLOORS, ROOT, brokers, main, merged, peers, publish, targets
+from bench.growth import cost_chart
+from bench.publish import (
+    FLOORS,
+    ROOT,
+    brokers,
+    growth,
+    main,
+    merged,
+    peers,
+    publish,
+    targets,
+    tuning,
+)
 from bench.report import Report, markdown
 
 SEND = "accept, full, one in flight, of the bare loop"
@@ -46,6 +58,29 @@ def test_targets_stand_beside_what_bare_processes_reach():
     assert len(lines) == 4
 
 
+def test_growth_is_told_with_the_costs_at_both_ends():
+    chart = cost_chart("channels")
+    costs = [figure(f"cost {at}", [at * 2], "us", Point(chart, "bus", at)) for at in (1, 10, 1000)]
+    bare = [figure("bare", [1.0], "us", Point(chart, "bare loop", 1000))]
+    exponent = at_most("growth with channels, exponent", [1.0, 0.9, 1.1], "", 1.5)
+    lines = growth(Report({}, {"growth": [*costs, *bare, exponent]})).splitlines()
+    assert lines[2:] == ["| channels | 1 | 1,000 | 2.00 | 2000 | 1.00 (0.90 to 1.10) |"]
+
+
+def test_each_place_of_the_grid_has_a_row():
+    rows = [
+        figure(f"{title}: {place}", [1.5], unit)
+        for place in ("64 MiB, 10 % free", "64 MiB, 25 % free")
+        for title, unit in (("tuning, accepted", "messages/s"), ("tuning, gaps told", "a second"))
+    ]
+    assert tuning(Report({}, {"tuning": rows})).splitlines() == [
+        "| | accepted, messages/s | gaps told, a second |",
+        "|---|---|---|",
+        "| 64 MiB, 10 % free | 1.50 | 1.50 |",
+        "| 64 MiB, 25 % free | 1.50 | 1.50 |",
+    ]
+
+
 def test_what_others_reach_stands_in_columns():
     found = Report(
         {},
@@ -81,8 +116,12 @@ def test_nothing_is_written_without_a_report(tmp_path, capsys):
 
 
 def test_the_pages_of_the_repository_have_a_place_for_both_tables(tmp_path):
-    places = [path for path in ROOT.glob("*/*.md") if "<!-- bench: " in path.read_text()]
-    assert sorted(path.name for path in places) == ["README.md", "performance.md"]
+    places = [
+        path
+        for path in (*ROOT.glob("*/*.md"), *ROOT.glob("docs/how-to/*.md"))
+        if "<!-- bench: " in path.read_text()
+    ]
+    assert sorted(path.name for path in places) == ["README.md", "performance.md", "tuning.md"]
 
 
 def test_a_report_is_read_as_it_was_written(tmp_path, monkeypatch, capsys):
