@@ -84,7 +84,7 @@ def test_a_measurement_comes_to_figures_and_leaves_nothing_behind(name, plan, tm
 
 def test_what_has_no_room_is_not_filled_in_for_ever(plan):
     small = {**SETTINGS, "sqlite_budget_mib": 64}
-    with Bus(plan.base, small) as bus, pytest.raises(RuntimeError, match="goes again|load failed"):
+    with Bus(plan.base, small) as bus, pytest.raises(RuntimeError, match=r"goes again|load failed"):
         fill(plan, bus, 1_300, 60_000)
 
 
