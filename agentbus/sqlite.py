@@ -109,21 +109,13 @@ class Connection(sqlite3.Connection):
     identity: tuple[int, int] | None = None
     """Device and inode of the file that a writer opened; None: not to be looked after."""
 
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
+    def transaction(self) -> Transaction:
         """One write transaction: all of it or nothing.
 
         Raises Busy at once where somebody else writes. An error of the body, or of the commit,
         rolls back and comes out as it is, whatever the rollback meets.
         """
-        with translated(self.path):
-            self.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self.execute("COMMIT")
-            except BaseException:
-                self._roll_back()
-                raise
+        return Transaction(self)
 
     @contextlib.contextmanager
     def snapshot(self) -> Iterator[None]:
@@ -133,9 +125,10 @@ class Connection(sqlite3.Connection):
             try:
                 yield
             finally:
-                self._roll_back()
+                self.roll_back()
 
-    def _roll_back(self) -> None:
+    def roll_back(self) -> None:
+        """Gives up the transaction that is under way, if one is."""
         if self.in_transaction:
             with contextlib.suppress(sqlite3.Error):
                 self.execute("ROLLBACK")
@@ -170,6 +163,37 @@ class Connection(sqlite3.Connection):
     def wal_bytes(self) -> int:
         """Size of the WAL file: the most that was in it since it was last emptied."""
         return _size(self.path + "-wal")
+
+
+class Transaction:
+    """See `Connection.transaction`."""
+
+    __slots__ = ("_connection", "_translated")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection = connection
+        self._translated = translated(connection.path)
+
+    def __enter__(self) -> None:
+        with self._translated:
+            self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._connection.roll_back()
+            self._translated.__exit__(kind, error, traceback)
+            return
+        with self._translated:
+            try:
+                self._connection.execute("COMMIT")
+            except BaseException:
+                self._connection.roll_back()
+                raise
 
 
 def _identity(path: str) -> tuple[int, int]:

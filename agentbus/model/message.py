@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from datetime import UTC, datetime
 from typing import Final, Literal
 
@@ -107,5 +108,9 @@ _SECONDS_WIDTH: Final = len("2026-11-30T16:40:27")
 def rfc3339(milliseconds: int) -> str:
     """A time of the bus, milliseconds since 1970, as everybody is shown it (UTC)."""
     seconds, rest = divmod(milliseconds, 1000)
-    whole = datetime.fromtimestamp(seconds, UTC).isoformat()[:_SECONDS_WIDTH]
-    return f"{whole}.{rest:03d}Z"
+    return f"{_whole(seconds)}.{rest:03d}Z"
+
+
+@functools.lru_cache(maxsize=16)
+def _whole(seconds: int) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat()[:_SECONDS_WIDTH]

@@ -16,7 +16,7 @@ import math
 import os
 import signal
 import socket
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -27,7 +27,7 @@ from agentbus.model.ports import Instant
 from agentbus.runtime import clock, exits, faults, logs, platform, tasks
 from agentbus.runtime.context import ChildContext, Listening
 from agentbus.runtime.faults import Point
-from agentbus.runtime.links import ControlLink, Link
+from agentbus.runtime.links import ControlLink, Link, OnMessages
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.events import Closed, Exit, Opened, Received, Send, TurnEnded, WakeAt, Woke
 from agentbus.wire.links import (
@@ -85,6 +85,7 @@ class Child:
         self._links: dict[str, Link] = {CONTROL: self._control}
         self._unflushed: dict[str, Link] = {}
         """In the order of their first message: who is told first is woken first."""
+        self._straight: dict[str, OnMessages] = {}
         self._successors: dict[str, tuple[socket.socket, int]] = {}
         self._application: Application | None = None
         self._early: list[Any] = []
@@ -114,6 +115,17 @@ class Child:
             end.send(message)
             self._unflushed[link] = end
             self._ask_turn()
+
+    def flush(self, link: str) -> None:
+        """Writes what was sent to the link so far, instead of at the end of this turn."""
+        end = self._unflushed.pop(link, None)
+        if end is not None:
+            end.flush()
+
+    def straight(self, link: str, take: OnMessages) -> None:
+        """What comes on the link is given to `take`, a read at a time, instead of being `Received`
+        one by one; `TurnEnded` follows all the same."""
+        self._straight[link] = take
 
     def ready(self) -> None:
         """Tells the supervisor, once, that this child serves its links."""
@@ -149,7 +161,7 @@ class Child:
             self._timer = self.loop.call_soon(self._wake)
         return now
 
-    def perform(self, effects: list[Any]) -> list[Any]:
+    def perform(self, effects: Iterable[Any]) -> list[Any]:
         """Carries out the effects that all cores share and returns the others, in order."""
         rest = []
         for effect in effects:
@@ -237,6 +249,14 @@ class Child:
         except Exception as error:  # noqa: BLE001 - its state is not to be trusted any more
             self.crash(error, type(event).__name__)
 
+    def _hand_on(self, take: OnMessages, link: str, messages: list[Any]) -> None:
+        if not self._started or self._ended.done():
+            return
+        try:
+            take(messages)
+        except Exception as error:  # noqa: BLE001 - as in `_deliver`
+            self.crash(error, link)
+
     def _cancel_timer(self) -> None:
         if self._timer is not None:
             self._timer.cancel()
@@ -249,8 +269,12 @@ class Child:
     def _messages(self, link: str, messages: list[Any]) -> None:
         if not messages:
             return
-        for message in messages:
-            self._deliver(Received(link, message))
+        take = self._straight.get(link)
+        if take is None:
+            for message in messages:
+                self._deliver(Received(link, message))
+        else:
+            self._hand_on(take, link, messages)
         self._received = True
         self._ask_turn()
 

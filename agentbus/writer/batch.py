@@ -27,7 +27,7 @@ class Queue:
     def __init__(self) -> None:
         self._operations: deque[GatewayToWriter] = deque()
         self._orphans = 0
-        self.put = self._operations.append
+        self.put = self._operations.extend
 
     def __len__(self) -> int:
         return len(self._operations)

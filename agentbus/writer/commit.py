@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import assert_never
 
 from agentbus.errors import AgentbusError
+from agentbus.store.write.rows import IdTaken
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.links import (
     Append,
@@ -34,11 +35,25 @@ from agentbus.writer.status import status
 from agentbus.writer.work import Work
 
 
+class Doubtful(Exception):
+    """A send is not as new as was believed, or is to be refused unless it was accepted before."""
+
+
 def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome]:
     """The answers to the first of them, as many as fit one commit.
 
-    Raises what the database raises; then the transaction must not be committed.
+    Raises what the database raises, and Doubtful where it was `trusting`; then the transaction must
+    not be committed.
     """
+    try:
+        return _carry_out_all(work, operations)
+    except IdTaken as error:
+        if work.trusting:
+            raise Doubtful from error
+        raise
+
+
+def _carry_out_all(work: Work, operations: list[GatewayToWriter]) -> list[Outcome]:
     if work.not_ready is None:
         _look_up(work, operations)
     outcomes: list[Outcome] = []
@@ -47,6 +62,8 @@ def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome]:
             outcomes.append(_carry_out(work, operation))
         except AgentbusError as error:
             assert not isinstance(operation, GatewayHello)
+            if work.trusting and type(operation) is Append:
+                raise Doubtful from error
             outcomes.append(Refused(operation.ref, to_failure(error)))
         if work.size >= MAX_BYTES:
             break
@@ -59,7 +76,8 @@ def _look_up(work: Work, operations: list[GatewayToWriter]) -> None:
     others: list[str] = []
     for operation in operations:
         if type(operation) is Append:
-            appends.append(operation.message_id)
+            if not work.trusting:
+                appends.append(operation.message_id)
         elif isinstance(operation, MemoryEdit | MemoryDelete | ReceiptAsk):
             others.append(operation.operation_id)
     if appends or others:

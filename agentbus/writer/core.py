@@ -3,6 +3,7 @@
     received     an operation is queued; nothing is answered before it is durable
     turn ended   one batch, one transaction; what is left over follows at once, after the answers
     committed    the gateway gets the answers, the projector the rows
+    woke         retention, checkpoints, expiry, what else is due: answers do not wait for them
     locked       the batch waits and is tried again, every `RETRY_SECONDS`; what is locked for long
                  (`troubles.LOCKED_SECONDS`) has failed
     failed       nothing of the batch is stored, all of it is answered with the error
@@ -41,7 +42,6 @@ from agentbus.wire.links import (
     Append,
     ChannelOpened,
     Committed,
-    Failing,
     GatewayHello,
     GatewayToWriter,
     Hindered,
@@ -58,8 +58,8 @@ from agentbus.wire.links import (
 )
 from agentbus.writer.ages import Ages
 from agentbus.writer.batch import MAX_OPERATIONS, Queue
-from agentbus.writer.commit import carry_out
-from agentbus.writer.events import Effect, Event
+from agentbus.writer.commit import Doubtful, carry_out
+from agentbus.writer.events import Effect, Event, last_words, note
 from agentbus.writer.expiry import Expiry
 from agentbus.writer.place import Place
 from agentbus.writer.retention import Retention
@@ -78,6 +78,9 @@ STOP_SECONDS: Final = 0.5
 HOLD_SECONDS: Final = 2.0
 """How long the first sends of all wait for a projection that is not ready: they were submitted to
 the writer before this one, and the projector has yet to compare what it holds."""
+
+WARY_BATCHES: Final = 8
+"""After a start, a greeting, or a send that was not new: where one is repeated, others are."""
 
 HELD: Final = (Append, MemoryEdit, MemoryDelete)
 
@@ -117,6 +120,7 @@ class Core:
         self._hold_by: float | None = None
         self._holding = True  # until the projection was ready once, or patience ends
         self._alone = 0  # operations left of a batch that was taken apart
+        self._wary = WARY_BATCHES  # batches whose sends are looked up before
         self._next_try = 0.0
         self._troubles = Troubles()
         self._told = ""  # why the present gateway cannot be greeted
@@ -132,7 +136,7 @@ class Core:
                 return self._work(now)
             case Woke():
                 self._woken_at = None
-                return self._work(now)
+                return self._work(now, woken=True)
             case Opened(link):
                 return self._opened(link)
             case Closed(link):
@@ -143,9 +147,13 @@ class Core:
 
     # ---- links
 
+    def queue(self, operations: list[GatewayToWriter]) -> None:
+        """All that one read of the gateway's link has brought: a `Received` for each."""
+        self._queue.put(operations)
+
     def _received(self, link: str, message: Any, now: Instant) -> None:
         if link == GATEWAY_WRITER:
-            self._queue.put(message)
+            self._queue.put((message,))
             return
         match message:
             case Readiness(ready, reason):
@@ -177,17 +185,24 @@ class Core:
 
     # ---- batches
 
-    def _work(self, now: Instant) -> list[Effect]:
+    def _work(self, now: Instant, *, woken: bool = False) -> list[Effect]:
         effects = self._watch_clock(now)
-        if self._queue and now.monotonic >= self._next_try:
+        batch = bool(self._queue) and now.monotonic >= self._next_try
+        if woken or not batch:
+            effects += self._tend(now)
+        if batch:
             effects += self._next_batch(now)
         if self._may_exit(now):
             return [*effects, *self._tidy.last(), Exit(exits.OK)]
-        effects += self._retain(now)
+        return effects + self._wake(now)
+
+    def _tend(self, now: Instant) -> list[Effect]:
+        """What is due beside the batches."""
+        effects = self._retain(now)
         effects += self._tidy.due(now, idle=not self._queue)
         if self._state is not None:
             effects += self._expiry.due(self._state, now, linked=self._linked)
-        return effects + self._wake(now)
+        return effects
 
     def _watch_clock(self, now: Instant) -> list[Effect]:
         if not self._ages.observe(now):
@@ -227,10 +242,8 @@ class Core:
 
     def _next_batch(self, now: Instant) -> list[Effect]:
         operations = self._queue.cut(1 if self._alone else MAX_OPERATIONS)
-        if self._holding:
-            operations = self._before_sends(operations, now)
-            if not operations:
-                return []
+        if self._holding and not (operations := self._before_sends(operations, now)):
+            return []
         hello = operations[0] if isinstance(operations[0], GatewayHello) else None
         try:
             return self._greet(hello, now) if hello else self._commit(operations, now)
@@ -241,17 +254,20 @@ class Core:
             notes = self._troubles.failed(error, now)
             return notes + (self._hindered(error) if hello else self._refuse(operations, error))
         except DatabaseDamaged as error:
-            return [*self._refuse(operations, error), *_last_words(error)]
+            return [*self._refuse(operations, error), *last_words(error)]
         except AgentbusError as error:
             notes = self._troubles.failed(error, now)
-            if hello:
-                self._next_try = now.monotonic + GREETING_RETRY_SECONDS
-                return [*notes, *self._hindered(error)]
-            return [*notes, *self._refuse(operations, error)]
+            if not hello:
+                return notes + self._refuse(operations, error)
+            self._next_try = now.monotonic + GREETING_RETRY_SECONDS
+            return notes + self._hindered(error)
+        except Doubtful:
+            self._wary = WARY_BATCHES
+            return self._next_batch(now)
         except Exception as error:
-            if hello:
-                raise
-            return self._isolate(operations, error)
+            if not hello:
+                return self._isolate(operations, error)
+            raise
 
     def _hindered(self, error: AgentbusError) -> list[Effect]:
         """A gateway that cannot be greeted does not hear why from us."""
@@ -290,6 +306,7 @@ class Core:
             self._state = state
             self._troubles.over()
             self._tidy.changed(now)
+        self._wary = WARY_BATCHES
         if not self._done(1):
             return []
         channels = [channel.info for channel in state.channels.values()]
@@ -312,6 +329,7 @@ class Core:
                 patient_now=self._ages.patient(now),
                 not_ready=self._not_ready,
                 careful=self._alone > 0,
+                trusting=not (self._wary or self._alone),
                 forgets=self._ages.trusted(now),
                 room=room,
             )
@@ -319,6 +337,7 @@ class Core:
             self._fault(Point.UNCOMMITTED)
         self._state = state
         self._durable = state.commit_id
+        self._wary = max(0, self._wary - 1)
         self._troubles.over()
         self._fault(Point.COMMITTED)
         self._tidy.changed(now)
@@ -332,10 +351,8 @@ class Core:
     def _tell(self, work: Work, outcomes: list[Outcome]) -> list[Effect]:
         effects: list[Effect] = []
         if self._done(len(outcomes)):
-            effects += [
-                Send(GATEWAY_WRITER, ChannelOpened(channel.info)) for channel in work.opened
-            ]
-            effects += [Send(GATEWAY_WRITER, changed) for changed in work.changed]
+            news = [*(ChannelOpened(channel.info) for channel in work.opened), *work.changed]
+            effects += [Send(GATEWAY_WRITER, told) for told in news]
             effects += self._answer(outcomes)
         rows, tombstones = work.rows.inserted, work.rows.tombstones
         if rows or tombstones:
@@ -377,18 +394,6 @@ class Core:
         kind = type(operations[0]).__name__
         if not self._alone:
             self._alone = len(operations)
-            return [_note("warn", "batch_taken_apart", error, operations=len(operations))]
-        note = _note("error", "operation_crashed", error, operation=kind)
-        return [note, *self._refuse(operations, InternalError(f"the writer failed in {kind}"))]
-
-
-def _note(level: Any, action: str, error: Exception, **fields: Any) -> Note:
-    return Note(level, action, {"error": type(error).__name__, "text": str(error), **fields})
-
-
-def _last_words(error: DatabaseDamaged) -> list[Effect]:
-    return [
-        _note("error", "database_damaged", error),
-        Send(CONTROL, Failing(to_failure(error))),
-        Exit(exits.FAILING),
-    ]
+            return [note("warn", "batch_taken_apart", error, operations=len(operations))]
+        crashed = note("error", "operation_crashed", error, operation=kind)
+        return [crashed, *self._refuse(operations, InternalError(f"the writer failed in {kind}"))]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from agentbus.model.ports import Instant
@@ -12,7 +13,7 @@ from agentbus.runtime.context import ChildContext
 from agentbus.runtime.faults import Point
 from agentbus.runtime.tokens import SystemTokens
 from agentbus.store.write import WriteStore
-from agentbus.wire.events import Note, Received, Send
+from agentbus.wire.events import Note, Send
 from agentbus.wire.links import (
     GATEWAY_WRITER,
     WRITER_PROJECTOR,
@@ -44,8 +45,17 @@ class Writer:
         if core is None:
             self._child.exit(exits.OK)
             return
-        self._core = faults.watched(core, self._child.fault, event=_heard, before=_said)
+        self._core = faults.watched(core, self._child.fault, before=_said)
+        self._child.straight(GATEWAY_WRITER, self._heard)
         self._child.ready()
+
+    def _heard(self, operations: list[GatewayToWriter]) -> None:
+        assert self._core is not None
+        if self._child.fault is not faults.no_fault:
+            for operation in operations:
+                if isinstance(operation, Report):
+                    self._child.fault(Point.REPORT_QUEUED)
+        self._core.queue(operations)
 
     async def _begin(self) -> Core | None:
         """None where the daemon stops meanwhile."""
@@ -81,26 +91,25 @@ class Writer:
         if effects:
             self._perform(effects)
 
-    def _perform(self, effects: list[Any]) -> None:
-        for effect in self._child.perform(effects):
+    def _perform(self, effects: Iterable[Any]) -> None:
+        for effect in self._child.perform(self._answers_first(effects)):
             match effect:
                 case Note():
                     self._note(effect)
                 case _:
                     raise TypeError(f"no such effect: {type(effect).__name__}")
 
+    def _answers_first(self, effects: Iterable[Any]) -> Iterator[Any]:
+        """Answers leave before the projector's frame is made."""
+        for effect in effects:
+            if isinstance(effect, Send) and effect.link == WRITER_PROJECTOR:
+                self._child.flush(GATEWAY_WRITER)
+            yield effect
+
     async def close(self) -> None:
         """The last connection to close removes the WAL."""
         if self._store is not None:
             self._store.close()
-
-
-def _heard(event: Any) -> Point | None:
-    match event:
-        case Received(message=Report()):
-            return Point.REPORT_QUEUED
-        case _:
-            return None
 
 
 def _said(effect: Any) -> Point | None:

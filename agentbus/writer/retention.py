@@ -167,6 +167,8 @@ class Retention:
 
     def at(self, now: Instant) -> float:
         """The monotonic time of the next thing to do."""
+        if self._waiting:
+            return now.monotonic
         unverified = self._accounting is not None and not self._accounting.done
         if self._cleaning or self._sweep or unverified or self._next_sweep is None:
             return max(now.monotonic, self._not_before)

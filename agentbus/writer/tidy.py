@@ -22,29 +22,39 @@ WAL_LIMIT_BYTES: Final = 64 * 1024 * 1024
 
 
 class Tidy:
-    """`at` is the monotonic time of the next thing to do, None for nothing."""
+    """Looks at the WAL ten times a second while something is committed, or it is too large."""
 
     def __init__(self, store: WriteStore) -> None:
         self._store = store
         self._look_at = 0.0
+        self._look_by = 0.0
+        self._to_look = False
         self._complained = False
-        self.at: float | None = None
+        self._idle_at: float | None = None
+
+    @property
+    def at(self) -> float | None:
+        """The monotonic time of the next thing to do, None for nothing."""
+        return self._look_by if self._to_look else self._idle_at
 
     def changed(self, now: Instant) -> None:
         """Something was committed."""
-        self.at = now.monotonic + IDLE_SECONDS
+        if not self._to_look:
+            self._to_look = True
+            self._look_by = max(self._look_at, now.monotonic + RETRY_SECONDS)
+        self._idle_at = now.monotonic + IDLE_SECONDS
 
     def due(self, now: Instant, *, idle: bool) -> list[Effect]:
         """Does what is to be done by now."""
-        if self.at is None:
+        if self._idle_at is None:
             return []
-        if now.monotonic >= self._look_at:
-            self._look_at = now.monotonic + RETRY_SECONDS
-            if self._store.wal_bytes() > WAL_RESTART_BYTES:
-                self.at = min(self.at, self._look_at)
+        if self._to_look and now.monotonic >= self._look_at:
+            self._look_at = self._look_by = now.monotonic + RETRY_SECONDS
+            self._to_look = self._store.wal_bytes() > WAL_RESTART_BYTES
+            if self._to_look:
                 return self._attempt("truncate") + self._complaint()
-        if idle and now.monotonic >= self.at:
-            self.at = None
+        if idle and now.monotonic >= self._idle_at:
+            self._idle_at = None
             return self._attempt("passive")
         return []
 

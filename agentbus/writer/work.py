@@ -30,6 +30,7 @@ class Work:
 
     `now` is wall time in milliseconds, `patient_now` that by which cursors expire; `forgets` tells
     whether `now` is good enough to forget by. `not_ready` is why appends are refused, if they are.
+    `trusting`: the ids of appends are taken to be new, until one is not.
     `size` is about what the batch adds to frames, in bytes.
     """
 
@@ -43,6 +44,7 @@ class Work:
         patient_now: int,
         not_ready: str | None,
         careful: bool,
+        trusting: bool,
         forgets: bool,
         room: Room,
     ) -> None:
@@ -52,6 +54,7 @@ class Work:
         self.terms = terms
         self.not_ready = not_ready
         self.careful = careful
+        self.trusting = trusting and not_ready is None
         self.forgets = forgets
         self.now = int(now.wall * 1000)
         self.patient_now = patient_now

@@ -5,6 +5,7 @@ They are written many at a time, as tuples in the order of their statement's col
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
@@ -13,6 +14,9 @@ import msgspec
 from agentbus.errors import InternalError
 from agentbus.model.ids import ChannelId, CommitId, Seq, SessionId
 from agentbus.sqlite import Connection
+
+IdTaken = sqlite3.IntegrityError
+"""What `Rows.append` raises where an id has a row or a receipt; nothing of it may be committed."""
 
 ROW_BYTES: Final = 64
 
@@ -30,13 +34,12 @@ RECEIPT_BYTES: Final = """
 
 ADVANCE_META: Final = """
     UPDATE meta SET
-        last_id = :last_id, commit_id = :commit_id, sent_at = :sent_at,
-        messages = messages + :messages, memories = memories + :memories,
-        tombstones = tombstones + :tombstones, receipts = receipts + :receipts,
-        logical_bytes = logical_bytes + :logical_bytes, live_bytes = live_bytes + :live_bytes
+        last_id = ?, commit_id = ?, sent_at = ?,
+        messages = messages + ?, memories = memories + ?, tombstones = tombstones + ?,
+        receipts = receipts + ?, logical_bytes = logical_bytes + ?, live_bytes = live_bytes + ?
     WHERE id = 1
 """
-"""Counts what a commit has inserted and tombstoned."""
+"""Counts what a commit has inserted and tombstoned: an `Advance`."""
 
 ADVANCE_CHANNEL: Final = "UPDATE channels SET last_seq = ? WHERE id = ? AND last_seq = ?"
 """Positions up to here are given out, if they were up to there: none is given out twice."""
@@ -192,11 +195,11 @@ class Rows:
     ) -> None:
         """The rows of one commit. `tops`: new last position, channel, last position before.
 
-        Raises InternalError where a position would be given out twice.
+        Raises IdTaken, and InternalError where a position would be given out twice.
         """
         self._execute_many(INSERT_MESSAGE, messages)
         self._execute_many(INSERT_RECEIPT, receipts)
         moved = self._execute_many(ADVANCE_CHANNEL, tops).rowcount
         if tops and moved != len(tops):
             raise InternalError("the database gives out other positions than the writer knows of")
-        self._execute(ADVANCE_META, msgspec.structs.asdict(advance))
+        self._execute(ADVANCE_META, msgspec.structs.astuple(advance))

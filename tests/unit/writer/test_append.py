@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import msgspec
 import pytest
@@ -26,8 +28,19 @@ from agentbus.wire.links import (
     StatusAsk,
     WriterHello,
 )
+from agentbus.writer import core
 from agentbus.writer.core import HOLD_SECONDS
 from tests.support.writer_world import World
+
+
+@pytest.fixture(params=[64, 1], ids=["looked up", "taken to be new"])
+def world(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[World]:
+    """Sends are looked up before, or only where they turn out not to be new."""
+    monkeypatch.setattr(core, "WARY_BATCHES", request.param)
+    with World(tmp_path) as made:
+        yield made
 
 
 def decoded(row: Any) -> Message:
@@ -353,11 +366,15 @@ _turns = st.lists(
 )
 
 
-@given(turns=_turns, restarts=st.sets(st.integers(0, 5)))
+@given(turns=_turns, restarts=st.sets(st.integers(0, 5)), wary=st.sampled_from([1, 2, 64]))
 def test_any_retries_make_one_row_an_id_with_one_set_of_facts(
-    turns: list[list[tuple[str, str, str]]], restarts: set[int]
+    turns: list[list[tuple[str, str, str]]], restarts: set[int], wary: int
 ) -> None:
-    with tempfile.TemporaryDirectory() as directory, World(Path(directory)) as world:
+    with (
+        patch.object(core, "WARY_BATCHES", wary),
+        tempfile.TemporaryDirectory() as directory,
+        World(Path(directory)) as world,
+    ):
         attachments = {name: world.register(name).attachment for name in ("s1", "s2")}
         owners: dict[str, tuple[str, str]] = {}
         facts: dict[str, tuple[int, str]] = {}

@@ -12,7 +12,7 @@ RELEASES = [Release(ref, AttachmentId("1.1")) for ref in range(600)]
 def filled(*operations: Release | GatewayHello) -> Queue:
     queue = Queue()
     for operation in operations:
-        queue.put(operation)
+        queue.put([operation])
     return queue
 
 
@@ -50,7 +50,7 @@ def test_a_greeting_stands_alone() -> None:
 def test_nobody_waits_for_the_answers_of_a_gateway_that_is_gone() -> None:
     queue = filled(*RELEASES[:3])
     queue.orphan()
-    queue.put(GatewayHello(0))
+    queue.put([GatewayHello(0)])
     assert not queue.drop(2)
     assert not queue.drop(1)
     assert queue.drop(1)

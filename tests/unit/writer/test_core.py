@@ -13,7 +13,7 @@ from agentbus.runtime import exits
 from agentbus.runtime.faults import Point, no_fault
 from agentbus.sqlite import Busy
 from agentbus.store.write.rows import Rows
-from agentbus.wire.events import Closed, Note, Opened, Send, TurnEnded
+from agentbus.wire.events import Closed, Note, Opened, Send, TurnEnded, WakeAt
 from agentbus.wire.links import (
     CONTROL,
     GATEWAY_WRITER,
@@ -33,7 +33,7 @@ from agentbus.wire.links import (
     Welcome,
     WriterStatus,
 )
-from agentbus.writer import core, identity
+from agentbus.writer import core, identity, tidy
 from agentbus.writer.core import RETRY_SECONDS
 from agentbus.writer.troubles import LOCKED_SECONDS
 from tests.support.writer_world import World
@@ -419,7 +419,41 @@ def test_wake_ups_are_not_asked_for_again_and_again(world: World) -> None:
         world.tell(GATEWAY_WRITER, world.append(sam.attachment, f"m{number}"))
         effects = world.core.handle(TurnEnded(), world.now())
         asked += [effect for effect in effects if not isinstance(effect, Send)]
+    assert asked == [WakeAt(0.001 + tidy.RETRY_SECONDS)]
+
+
+def test_sends_are_looked_up_for_a_while_and_then_taken_to_be_new_until_one_is_not(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[list[str]] = []
+    receipts = Rows.receipts
+
+    def counted(self: Rows, operation_ids: list[str]) -> Any:
+        asked.append(list(operation_ids))
+        return receipts(self, operation_ids)
+
+    monkeypatch.setattr(Rows, "receipts", counted)
+    sam = world.register().attachment
+
+    def send(*names: str) -> list[Any]:
+        asked.clear()
+        return world.ask(*(world.append(sam, name) for name in names))
+
+    for number in range(core.WARY_BATCHES):
+        send(f"a{number}")
+    send("b", "c")
     assert asked == []
+    again = send("d", "a3", "e")
+    assert [answer.duplicate for answer in again] == [False, True, False]
+    assert asked == [["d", "a3", "e"]]
+    for number in range(core.WARY_BATCHES - 1):
+        send(f"f{number}")
+        assert asked == [[f"f{number}"]]
+    send("g")
+    assert asked == []
+    committed = [row for commit in world.committed() for row in commit.rows]
+    assert [row.seq for row in committed] == list(range(1, len(committed) + 1))
+    assert len(committed) == 2 * core.WARY_BATCHES + 4
 
 
 def test_rows_are_looked_up_once_a_batch(world: World, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -66,6 +66,7 @@ def test_it_is_told_again_by_the_next_writer(world: World) -> None:
     world.time += 72 * HOUR
     (told,) = look(world)
     world.restart()
+    look(world)
     told_again = world.core._loaded().attached[sam.attachment].told
     assert told_again == {marker.id for marker in told.expired}
 

@@ -48,8 +48,9 @@ def at(seconds: float) -> Instant:
 
 def test_an_idle_writer_moves_the_wal_once(tidy: Tidy, store: Store) -> None:
     tidy.changed(at(10))
-    assert tidy.at == 10 + IDLE_SECONDS
+    assert tidy.at == 10 + RETRY_SECONDS
     tidy.due(at(10.5), idle=True)
+    assert tidy.at == 10 + IDLE_SECONDS
     assert store.asked == []
     tidy.due(at(11.0), idle=False)
     assert store.asked == []
