@@ -4,7 +4,8 @@
     writer GATEWAY DIRECTORY SYNCHRONOUS [PROJECTOR]    a commit for each line
     projector WRITER GATEWAY REDIS                an XADD for each line
     adapter GATEWAY                               between stdin and stdout, and the gateway
-    work SENDER SERVER MICROSECONDS               so much processor time for each line, some at once
+    work SENDER SERVER MICROSECONDS TOGETHER      so much processor time for each line, and so many
+                                                  are passed on together
 
 Nothing is parsed, checked or kept; each is ready once it has said so.
 """
@@ -28,9 +29,6 @@ from bench.relay import between
 CHUNK: Final = 1 << 18
 CONTENT_BYTES: Final = 1024
 ANSWER: Final = b'{"jsonrpc":"2.0","id":1,"result":{"message_id":"bare-1","seq":1}}\n'
-
-AT_ONCE: Final = 16
-"""Lines that are passed on together: as many as one of the bus' senders has in flight."""
 
 Loop = asyncio.AbstractEventLoop
 
@@ -101,14 +99,14 @@ def _projector(loop: Loop, writer: str, gateway: str, path: str) -> None:
     loop.add_reader(redis.fileno(), added)
 
 
-def _work(loop: Loop, sender: str, server: str, microseconds: str) -> None:
+def _work(loop: Loop, sender: str, server: str, microseconds: str, together: str) -> None:
     asks, answers = _socket(sender), _socket(server)
-    each = float(microseconds) / 1e6
+    each, at_once = float(microseconds) / 1e6, int(together)
 
     def work(lines: bytes) -> None:
         each_line = lines.splitlines(keepends=True)
-        for start in range(0, len(each_line), AT_ONCE):
-            some = each_line[start : start + AT_ONCE]
+        for start in range(0, len(each_line), at_once):
+            some = each_line[start : start + at_once]
             until = time.process_time() + len(some) * each
             while time.process_time() < until:
                 pass

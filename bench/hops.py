@@ -25,7 +25,7 @@ from bench.accept import CONTENT_BYTES, MOST_LATENCY, SETTINGS, bare_latency
 from bench.bare import Synchronous
 from bench.bus import Bus, request
 from bench.endtoend import relay_latencies
-from bench.fanout import TARGET_WIDTH, bare_rate, handed_on
+from bench.fanout import IN_FLIGHT, SENDERS, TARGET_WIDTH, bare_rate, handed_on
 from bench.figures import Figure, figure, ratios
 from bench.load import CHANNEL, text
 from bench.redis import server
@@ -171,7 +171,8 @@ def _worked_on(microseconds: float, path: str) -> Iterator[socket.socket]:
         client, sender = _pair(stack)
         to_server = stack.enter_context(socket.socket(socket.AF_UNIX))
         to_server.connect(path)
-        _started(stack, "work", sender, to_server, f"{microseconds:.1f}")
+        together = IN_FLIGHT // SENDERS  # as many as one of the bus' senders has in flight
+        _started(stack, "work", sender, to_server, f"{microseconds:.1f}", str(together))
         yield client
 
 
