@@ -77,7 +77,7 @@ def _fill(plan: Plan, bus: Bus) -> None:
     while True:
         budget = bus.status()["budgets"]["sqlite"]
         fit = (budget["limit"] - budget["used"]) * held // budget["used"]
-        missing = fit * 49 // 50 - SPARE
+        missing = fit * 9 // 10 - SPARE
         if missing < SPARE // 8:
             return
         held = fill(plan, bus, held + missing, plan.filled_bytes)

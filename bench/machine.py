@@ -26,6 +26,7 @@ def facts(directory: str, server: str) -> dict[str, str]:
         "processor": f"{_processor()}, {os.cpu_count()} cores",
         "memory": f"{psutil.virtual_memory().total / 2**30:.0f} GiB",
         "file system": _file_system(directory),
+        "load before": f"{os.getloadavg()[0]:.2f}",
         "Python": platform.python_version(),
         "SQLite": sqlite3.sqlite_version,
         "msgspec": msgspec.__version__,

@@ -20,8 +20,10 @@ CAP: Final = 4
 """Half the width of the line that ends a range."""
 
 ROW: Final = 22
-NAMES: Final = 330
-"""Width of the names beside the overview."""
+NAMES: Final = 420
+"""Width of the names beside the overview, whose own is `WIDE`."""
+
+WIDE: Final = 860
 
 Scale = Callable[[float], float]
 
@@ -104,7 +106,7 @@ def overview(figures: Sequence[Figure]) -> str:
     least = min([0.5, *(low for low, _, _ in reserves)])
     most = max([2.0, *(high for _, _, high in reserves)])
     height = TOP + ROW * len(aimed) + BOTTOM
-    across = _logarithmic(least / 1.1, most * 1.1, NAMES, WIDTH - 20)
+    across = _logarithmic(least / 1.1, most * 1.1, NAMES, WIDE - 20)
     parts = [_text(20, 22, "How many times each target is met", "start", 15)]
     for tick in _decades(least, most):
         x = across(tick)
@@ -113,7 +115,7 @@ def overview(figures: Sequence[Figure]) -> str:
         parts.append(_text(x, height - BOTTOM + 20, f"{tick:g}", "middle"))
     for number, (each, reserve) in enumerate(zip(aimed, reserves, strict=True)):
         parts += _reserve_row(TOP + ROW * number + ROW / 2, each, reserve, across)
-    return _document(WIDTH, height, parts)
+    return _document(WIDE, height, parts)
 
 
 def _reserve_row(

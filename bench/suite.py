@@ -62,14 +62,14 @@ EXPECTED: Final[dict[str, tuple[float, float]]] = {
     "at-rest": (100, 7),
     "search": (100, 3.5),
     "cleanup": (120, 6.5),
-    "tuning": (600, 10),
+    "tuning": (540, 10),
     "growth": (240, 14),
     "index": (5, 0.5),
     "reindex": (60, 3),
     "recover": (60, 3),
     "restart": (100, 4.5),
-    "hops": (130, 9),
-    "peers": (420, 100),
+    "hops": (75, 7),
+    "peers": (470, 80),
 }
 """Seconds of each on two cores, in full and with `--quick`; only to tell how much time is left."""
 
