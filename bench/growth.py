@@ -100,9 +100,12 @@ def _space(bus: Bus) -> Iterator[Figure]:
     status = bus.status()
     held = status["totals"]["messages"]
     places = {
-        "the database": status["sqlite"]["logical_bytes"],
+        "the database and its budget": status["budgets"]["sqlite"]["used"],
+        "the budget of Redis and the index": status["budgets"]["redis"]["used"],
         "Redis": status["redis"]["dataset_bytes"],
-        "the index": sum(map(_size, Path(bus.place.paths.index).parent.glob("search.sqlite3*"))),
+        "the file of the index": sum(
+            map(_size, Path(bus.place.paths.index).parent.glob("search.sqlite3*"))
+        ),
     }
     for place, size in places.items():
         name = f"a stored message of {CONTENT_BYTES} bytes in {place}"
