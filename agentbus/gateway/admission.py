@@ -178,9 +178,10 @@ class Admission:
     def carried_out(self, operation: Operation, outcome: Accepted | Mutated) -> None:
         """It is stored, or was before."""
         (call,) = operation.calls
-        if operation.attachment is not None:
+        attachment = operation.attachment
+        if attachment is not None:
             # Of a duplicate as well: a writer that died may have stored it without a word.
-            operation.attachment.last_commit = self._condition.committed
+            attachment.last_commit = self._condition.committed
         if outcome.duplicate:
             self._lanes.credit.give(call.size)
             self._give_back(operation)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from agentbus.errors import AgentbusError
@@ -41,9 +41,9 @@ class Outbox:
         """A line to whoever is connected there."""
         self.pieces(connection, (line,))
 
-    def pieces(self, connection: Connection, pieces: Iterable[bytes]) -> None:
+    def pieces(self, connection: Connection, pieces: Sequence[bytes]) -> None:
         """The same for a line in pieces."""
-        if connection.closed:
+        if connection.closed or not pieces:
             return
         lines = self._lines.get(connection.id)
         if lines is None:
@@ -67,7 +67,7 @@ class Outbox:
         """Ends a call."""
         call.connection.unanswered -= 1
         if call.id is not None:
-            self.line(call.connection, replies.result(call.id, result))
+            self.pieces(call.connection, (replies.result(call.id, result),))
 
     def refuse(self, call: Call, error: AgentbusError) -> None:
         """Ends a call that was not carried out."""
@@ -77,11 +77,11 @@ class Outbox:
             self.line(call.connection, replies.error(call.id, error))
 
     def done(self, calls: Sequence[Call]) -> None:
-        """Ends calls whose result is empty."""
-        for call in calls:
-            call.connection.unanswered -= 1
-            if call.id is not None:
-                self.line(call.connection, replies.done(call.id))
+        """Ends calls of one connection whose result is empty."""
+        if calls:
+            connection = calls[0].connection
+            connection.unanswered -= len(calls)
+            self.pieces(connection, [replies.done(each.id) for each in calls if each.id])
 
     def answer_all(self, calls: Sequence[Call], result: Params) -> None:
         """Ends several calls alike."""
