@@ -68,8 +68,7 @@ class Reading:
         self._edge = edge
         self._forward = forward
         self._count = count
-        self._room = max_bytes
-        self._read = 0
+        self._bytes = self._room = max_bytes
         self._step = min(FIRST_STEP, count + 1)
         self._references: list[_Reference] = []
         self._entries: list[Entry] = []
@@ -122,10 +121,15 @@ class Reading:
 
     def _take(self, found: Iterable[Entry], read: int, last: Seq | None) -> None:
         """What a step that read so many entries, up to this one, has found."""
+        entries, most, room = self._entries, self._count, self._room
         for each in found:
-            if not self._accept(each):
+            size = len(each.envelope)
+            if len(entries) == most or (size > room and entries):
                 self._more = self.done = True
                 return
+            entries.append(each)
+            room -= size
+        self._room = room
         if read < self._step:
             self.done = True
         else:
@@ -136,26 +140,18 @@ class Reading:
         """What was found, once it is `done`."""
         return Page(self._entries if self._forward else self._entries[::-1], self._more)
 
-    def _accept(self, found: Entry) -> bool:
-        size = len(found.envelope)
-        if len(self._entries) == self._count or (self._entries and size > self._room):
-            return False
-        self._entries.append(found)
-        self._room -= size
-        self._read += size
-        return True
-
     def _next_step(self) -> int:
-        average = max(1, self._read // max(1, len(self._entries)))
+        read = self._bytes - self._room
+        average = max(1, read // max(1, len(self._entries)))
         fitting = max(0, self._room) // average + 1
         missing = self._count - len(self._entries) + 1
         return min(fitting, missing, self._step * GROWTH, LARGEST_STEP)
 
 
 def entry(identity: bytes, fields: list[bytes]) -> Entry:
-    """An entry of an ordinary channel from its id and fields as Redis lists them."""
-    found = dict(zip(fields[::2], fields[1::2], strict=True))
-    return Entry(keys.position(identity), SessionId(int(found[keys.SESSION])), found[keys.ENVELOPE])
+    """An entry of an ordinary channel from its id and fields as Redis lists them: as written."""
+    _, envelope, _, session = fields
+    return Entry(Seq(int(identity[:-2])), SessionId(int(session)), envelope)
 
 
 def _reference(identity: bytes, fields: list[bytes]) -> _Reference:

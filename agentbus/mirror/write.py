@@ -179,9 +179,10 @@ def refusal(
     """
     results = replies[-1] if transaction else replies
     within = results if transaction and isinstance(results, list) else ()
-    for reply in (*replies, *within):
-        if isinstance(reply, Refused):
-            return f"Redis refused a write: {reply.brief}"
+    for answers in (replies, within):
+        if Refused in map(type, answers):
+            refused = next(reply for reply in answers if isinstance(reply, Refused))
+            return f"Redis refused a write: {refused.brief}"
     if not isinstance(results, list):
         return "Redis did not carry out a transaction"
     if before is not None and recalled(results[0]) != before:
