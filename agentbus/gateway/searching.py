@@ -1,8 +1,8 @@
 """Routing searches: to the indexer, or to the query engine of the server where it has one.
 
 A search waits, for a while, for an index that is not ready, and is asked again where the indexer
-died over it. The index is told of commits a little later, many at once; a search names the commit
-that it must see, so nobody waits for that.
+died over it. The index is told of commits a little later, many at once, or when somebody searches.
+A search names the commit that it must see besides.
 """
 
 from __future__ import annotations
@@ -122,6 +122,7 @@ class Searching:
             self._visibility.when(search.ask.after_commit, partial(self._ask_engine, search))
         elif self._backend and self.index is not None and self.index.ready:
             search.asked = True
+            self.nudge()
             self._out.send(GATEWAY_INDEXER, search.ask)
 
     def _ask_engine(self, search: _Search, visible: bool) -> None:

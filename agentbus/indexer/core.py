@@ -80,7 +80,7 @@ class Core:
                 self._keeper.told(commit_id, now)
             case SearchAsk():
                 self._keeper.told(message.after_commit, now)
-                self._effects += self._searches.ask(message, now)
+                self._effects += self._searches.ask(message, self._keeper.target, now)
             case SearchCancel(ref):
                 self._effects += self._searches.cancel(ref)
             case Stop():
@@ -105,11 +105,12 @@ class Core:
         self._effects += [Note(*note) for note in keeper.notes()]
         if keeper.takes_renewed():
             self._effects.append(Renew())
-        if keeper.state is State.READY:
-            self._effects += searches.release(keeper.applied)
+        applied = keeper.applied if keeper.state is State.READY else None
+        if applied is not None:
+            self._effects += searches.release(applied, now)
         self._effects += searches.expire(now, keeper.reason)
         told_at = self._tell(now)
-        due = min(keeper.due(urgent=searches.waits), searches.due(), told_at)
+        due = min(keeper.due(urgent=searches.waits), searches.due(applied), told_at)
         self._effects.append(WakeAt(due))
 
     def _tell(self, now: float) -> float:

@@ -8,8 +8,10 @@
     READY    has been up to the database; is kept up          CLOSED on damage, and when the
                                                               database turns out to be another bus'
 
-Indexing goes in steps of whole commits, with a turn of the loop between them, and a little behind
-the commits, so that many small ones become one: not so where a search waits.
+Indexing goes in steps of whole commits, with a turn of the loop between them, and begins when no
+commit has come for a moment, so that many small ones become one, and a burst is accepted first and
+indexed afterwards. It begins at once where a search waits, and after `LAG_SECONDS` anyway, which
+bounds what a search can have to wait for.
 """
 
 from __future__ import annotations
@@ -33,7 +35,10 @@ STEP_BYTES: Final = 4 * MIB
 """What is indexed before other events have their turn, about 50 ms; a single commit may be more."""
 
 GATHER_SECONDS: Final = 0.2
-"""How long commits may come together: documents added by the thousand cost half as much."""
+"""How long no commit must have come: documents added by the thousand cost half as much."""
+
+LAG_SECONDS: Final = 0.75
+"""How long commits that keep coming are gathered: what that can be is indexed in half a second."""
 
 BUSY_SECONDS: Final = 0.02
 FAILED_SECONDS: Final = 0.5
@@ -69,13 +74,15 @@ class Keeper:
         self._notes: list[_Note] = []
         self._renewed = False
         self._instance = ""
-        self._target = CommitId(0)
+        self._behind_since = 0.0
         self._step_at = 0.0
         self._tidy_at = 0.0
         self._try_at = 0.0
         self.state = State.CLOSED
         self.reason = OPENING
         self.applied = CommitId(0)
+        self.target = CommitId(0)
+        """The last commit that the database is known to hold."""
         self.missing = 0
         """Commits that the database was found to have lost, since this process began."""
 
@@ -101,10 +108,11 @@ class Keeper:
 
     def told(self, commit_id: CommitId, now: float) -> None:
         """The database holds this commit."""
-        if commit_id > self._target:
-            if self._target <= self.applied:
-                self._step_at = now + GATHER_SECONDS
-            self._target = commit_id
+        if commit_id > self.target:
+            if self.target <= self.applied:
+                self._behind_since = now
+            self._step_at = min(now + GATHER_SECONDS, self._behind_since + LAG_SECONDS)
+            self.target = commit_id
 
     def damaged(self, text: str) -> None:
         """The file is put aside; the next turn makes another."""
@@ -120,7 +128,7 @@ class Keeper:
         if self.state is State.CLOSED:
             return self._try_at
         step_at = self._step_at if not urgent else 0.0
-        wanted = step_at if self._target > self.applied else self._tidy_at
+        wanted = step_at if self.target > self.applied else self._tidy_at
         return max(wanted, self._try_at)
 
     def work(self, now: float, *, urgent: bool) -> None:
@@ -140,7 +148,7 @@ class Keeper:
     def _work(self, now: float) -> None:
         if self.state is State.CLOSED:
             self._open()
-        elif self._target > self.applied:
+        elif self.target > self.applied:
             self._step()
         else:
             self._look_after(now)
@@ -171,14 +179,14 @@ class Keeper:
             self._index.begin(mark)
         self._instance = head.instance
         self.applied = CommitId(mark.commit_id)
-        self._target = max(self._target, head.commit_id)
+        self.target = max(self.target, head.commit_id)
         self._become(State.BEHIND, CATCHING_UP)
         self._reached()
 
     def _step(self) -> None:
         chunk = self._source.rows_after(self.applied, STEP_ROWS, STEP_BYTES)
         if chunk is None:
-            self._target = self.applied  # whoever told of a later one was told by another bus
+            self.target = self.applied  # whoever told of a later one was told by another bus
         else:
             found, unreadable = documents(chunk.rows)
             self._notes += [("error", "unreadable_row", {"id": number}) for number in unreadable]
@@ -187,7 +195,7 @@ class Keeper:
         self._reached()
 
     def _reached(self) -> None:
-        if self.state is State.BEHIND and self.applied >= self._target:
+        if self.state is State.BEHIND and self.applied >= self.target:
             self._become(State.READY, "")
 
     def _look_after(self, now: float) -> None:
@@ -197,7 +205,7 @@ class Keeper:
             self._source.reopen()
             self._become(State.CLOSED, OPENING)
             return
-        self._target = max(self._target, head.commit_id)
+        self.target = max(self.target, head.commit_id)
         busy = self._tidy.step()
         self._tidy_at = now + (TIDYING_SECONDS if busy else TIDY_SECONDS)
 

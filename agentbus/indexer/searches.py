@@ -2,6 +2,9 @@
 
 ask ──▶ waiting ──index has the commit──▶ running ──▶ answered
           └──too long: `recovering`         └──cancelled: not answered
+
+What its caller has sent, a search finds. What others had sent when it came, it finds as well, unless
+the index takes longer than `FRESH_SECONDS` to get there: then it finds what is indexed by then.
 """
 
 from __future__ import annotations
@@ -19,13 +22,29 @@ from agentbus.wire.events import Send
 from agentbus.wire.links import GATEWAY_INDEXER, SearchAsk, SearchFound, SearchRefused
 
 WAIT_SECONDS: Final = 5.0
+FRESH_SECONDS: Final = 0.5
+"""How long a search waits for what others have sent."""
+
 MOST: Final = 256
 """Searches that wait or run; who asks for more is refused."""
 
 
 class _Waiting(msgspec.Struct, frozen=True):
     ask: SearchAsk
+    newest: CommitId
+    fresh_until: float
     until: float
+
+    def able(self, applied: CommitId, now: float) -> bool:
+        """Whether it can begin."""
+        if self.ask.after_commit > applied:
+            return False
+        return self.newest <= applied or self.fresh_until <= now
+
+    def due(self, applied: CommitId | None) -> float:
+        """When something becomes of it if the index stays as it is; None: it is not ready."""
+        able = applied is not None and self.ask.after_commit <= applied
+        return self.fresh_until if able else self.until
 
 
 class Searches:
@@ -42,20 +61,22 @@ class Searches:
         """Whether any waits for the index."""
         return bool(self._waiting)
 
-    def due(self) -> float:
-        """When one will have waited too long."""
-        return min((waiting.until for waiting in self._waiting.values()), default=math.inf)
+    def due(self, applied: CommitId | None) -> float:
+        """When one will have waited long enough; None: the index is not ready."""
+        return min((waiting.due(applied) for waiting in self._waiting.values()), default=math.inf)
 
-    def ask(self, ask: SearchAsk, now: float) -> list[Effect]:
-        """Takes a search, or refuses it where there are too many."""
+    def ask(self, ask: SearchAsk, newest: CommitId, now: float) -> list[Effect]:
+        """Takes a search, or refuses it where there are too many; `newest` is the last commit that
+        is known of."""
         if len(self._waiting) + len(self._running) >= MOST:
             return [_refuse(ask, Unavailable(f"{MOST} searches are under way; try again shortly"))]
-        self._waiting[ask.ref] = _Waiting(ask, now + WAIT_SECONDS)
+        fresh_until, until = now + FRESH_SECONDS, now + WAIT_SECONDS
+        self._waiting[ask.ref] = _Waiting(ask, newest, fresh_until, until)
         return []
 
-    def release(self, applied: CommitId) -> list[Effect]:
+    def release(self, applied: CommitId, now: float) -> list[Effect]:
         """Begins those that the index is far enough for, in the order they were asked in."""
-        able = [w.ask for w in self._waiting.values() if w.ask.after_commit <= applied]
+        able = [each.ask for each in self._waiting.values() if each.able(applied, now)]
         return [self._begin(ask) for ask in able]
 
     def _begin(self, ask: SearchAsk) -> Search:

@@ -73,7 +73,7 @@ def document(row: RowInserted) -> Document:
         envelope.sent_at,
         text.words,
         text.parts,
-        " ".join(_marks(envelope, row.channel_id, kind)),
+        _marks(envelope, row.channel_id, kind),
     )
 
 
@@ -97,19 +97,18 @@ def _texts(envelope: _Envelope) -> str:
     return "\n".join((envelope.content, *values))
 
 
-def _marks(envelope: _Envelope, channel: ChannelId, kind: Kind) -> list[str]:
-    marks = [
-        EVERY,
-        channel_mark(channel),
-        kind_mark(kind),
-        sender_mark(envelope.sender),
-        thread_mark(envelope.thread),
-    ]
+def _marks(envelope: _Envelope, channel: ChannelId, kind: Kind) -> str:
+    marks = f"{_usual_marks(channel, kind, envelope.sender)} {thread_mark(envelope.thread)}"
     if envelope.agent != envelope.sender:
-        marks.append(sender_mark(envelope.agent))
+        marks += f" {sender_mark(envelope.agent)}"
     if envelope.reply_to is not None:
-        marks.append(reply_mark(envelope.reply_to))
+        marks += f" {reply_mark(envelope.reply_to)}"
     return marks
+
+
+@lru_cache(maxsize=1024)
+def _usual_marks(channel: ChannelId, kind: Kind, sender: str) -> str:
+    return f"{EVERY} {channel_mark(channel)} {kind_mark(kind)} {sender_mark(sender)}"
 
 
 def channel_mark(channel: ChannelId) -> str:

@@ -44,6 +44,9 @@ _UNSPACED: Final = (
 _PAIRED: Final = re.compile(f"[{_UNSPACED}]+")
 _SEGMENTS: Final = re.compile(f"([{_UNSPACED}]+)|[^{_UNSPACED}]+")
 _LONG: Final = re.compile(f"([^ ]{{{LONGEST}}})(?=[^ ])")
+_HOPS: Final = re.compile(f"(?s:.{{0,{LONGEST}}} )*+")
+"""From space to space, as far apart as may be: ends where the next is too far, or there is none."""
+
 _ASCII_WORD: Final = re.compile("[A-Za-z0-9]+")
 _SHAPE: Final = bytes.maketrans(
     (string.ascii_uppercase + string.ascii_lowercase + string.digits).encode(),
@@ -164,13 +167,9 @@ def text(original: str) -> Text:
 
 
 def _has_long(words: str) -> bool:
-    """Whether a word is longer than `LONGEST`; goes from space to space, as far apart as may be."""
-    start, end = 0, len(words) - LONGEST
-    while start < end:
-        start = words.rfind(" ", start, start + LONGEST + 1) + 1
-        if not start:
-            return True
-    return False
+    """Whether a word is longer than `LONGEST`."""
+    hops = _HOPS.match(words)
+    return len(words) - (hops.end() if hops else 0) > LONGEST
 
 
 def _pairs(run: re.Match[str]) -> str:

@@ -282,12 +282,11 @@ def _whole_commits(
     size = 0
     last = reached = CommitId(0)
     whole = 0  # rows of the commits up to `reached`
-    for commit_id, *columns in found:
+    for commit_id, channel, seq, session, envelope, memory_id, revision, number in found:
         if commit_id != last:
             whole, reached, last = len(rows), last, commit_id
-        row = RowInserted(*columns)
-        size += len(row.envelope)
-        rows.append(row)
+        rows.append(RowInserted(channel, seq, session, envelope, memory_id, revision, number))
+        size += len(envelope)
         if whole and (len(rows) > limit_rows or size > limit_bytes):
             return Chunk(rows[:whole], reached)
     return Chunk(rows, newest)

@@ -5,8 +5,8 @@ import pytest
 from agentbus.errors import DatabaseDamaged, StorageFailed
 from agentbus.indexer.core import TELL_SECONDS
 from agentbus.indexer.events import Cancel, Renew, Searched
-from agentbus.indexer.keeper import GATHER_SECONDS, State
-from agentbus.indexer.searches import MOST, WAIT_SECONDS
+from agentbus.indexer.keeper import GATHER_SECONDS, LAG_SECONDS, State
+from agentbus.indexer.searches import FRESH_SECONDS, MOST, WAIT_SECONDS
 from agentbus.model.ids import CommitId
 from agentbus.runtime import exits
 from agentbus.search.fts5.schema import IndexDamaged, Mark
@@ -100,6 +100,27 @@ def test_commits_come_together_for_a_moment(rig):
     rig.wake()
     assert rig.index.ids == [1, 2]
     assert rig.source.reads == reads + 1
+
+
+def test_commits_that_keep_coming_are_gathered_until_a_moment_without_any(rig):
+    rig.start()
+    reads = rig.source.reads
+    for commit_id in range(1, 7):
+        rig.source.newest = commit_id
+        rig.tell(up_to(commit_id))
+        rig.run(0.1)
+    assert rig.source.reads == reads
+    rig.run(GATHER_SECONDS)
+    assert rig.index.ids == [1, 2, 3, 4, 5, 6]
+
+
+def test_commits_that_never_cease_are_indexed_all_the_same(rig):
+    rig.start()
+    for commit_id in range(1, 101):
+        rig.source.newest = commit_id
+        rig.tell(up_to(commit_id))
+        rig.run(0.05)
+        assert commit_id - len(rig.index.ids) <= LAG_SECONDS / 0.05 + 2
 
 
 def test_steps_let_other_events_have_their_turn(rig):
@@ -228,13 +249,33 @@ def test_a_search_begins_when_the_index_has_what_its_caller_sent(rig):
     rig.ask(1)
     assert rig.searches() == [1]
     rig.source.newest = 3
-    rig.tell(ask(2, after_commit=3), ask(3, after_commit=2))
+    rig.tell(ask(3, after_commit=2), ask(2, after_commit=3))
+    assert (rig.index.ids, rig.searches()) == ([1, 2], [3])
     rig.run(0.001)
-    assert rig.index.ids == [1, 2, 3]
-    assert rig.searches() == [3, 2]
+    assert (rig.index.ids, rig.searches()) == ([1, 2, 3], [2])
     rig.ended(2)
     rig.ended(3)
     assert [found.ref for found in rig.take(SearchFound)] == [2, 3]
+
+
+def test_a_search_finds_what_others_had_sent_before_it(rig):
+    rig.start()
+    rig.source.newest = 3
+    rig.tell(up_to(3), ask(1))
+    assert rig.searches() == []
+    rig.run(0.001)
+    assert rig.index.ids == [1, 2, 3]
+    assert rig.searches() == [1]
+
+
+def test_a_search_does_not_wait_for_long_for_what_others_have_sent(rig):
+    rig.start()
+    rig.source.newest, rig.source.error = 1, StorageFailed("full")
+    rig.tell(up_to(1), ask(1), ask(2, after_commit=1))
+    rig.run(FRESH_SECONDS - 0.01)
+    assert rig.searches() == []
+    rig.run(0.02)
+    assert rig.searches() == [1]
 
 
 def test_a_search_waits_for_an_index_that_is_not_ready_but_not_for_ever(rig):
