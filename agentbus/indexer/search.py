@@ -17,8 +17,11 @@ from agentbus.store.lookup import WIDTH, Lookup
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.links import SearchAsk, SearchFound, SearchRefused
 
-FIRST_BATCH: Final = 16
-"""Envelopes read at first, the byte ceiling of most pages ends them soon; and at least, then."""
+FIRST_BATCH: Final = 32
+"""Envelopes read at first, the byte ceiling of most pages ends them soon."""
+
+NEXT_BATCH: Final = 16
+"""Those read then, at least."""
 
 _END: Final = 2**63 - 1
 _TOO_SLOW: Final = (
@@ -79,13 +82,14 @@ class Searcher:
             ask.limit,
             ask.cursor,
             ask.max_bytes,
-            self._lookup.channels(),
+            self._lookup.channels() if ask.filters.channels else {},
             search.mark.instance,
         )
 
     def _fill(self, builder: PageBuilder, request: Request, search: IndexSearch) -> None:
         candidates = search.candidates(request, self._range(request))
-        width, missing = FIRST_BATCH, request.limit + 1  # one more tells whether there is more
+        missing = request.limit + 1  # one more tells whether there is more
+        width = min(FIRST_BATCH, missing)
         while batch := list(islice(candidates, width)):
             current = self._lookup.current([number for number, _ in batch])
             found = [
@@ -96,7 +100,7 @@ class Searcher:
             if not builder.take(found):
                 return
             missing -= len(found)
-            width = min(WIDTH, max(FIRST_BATCH, missing))
+            width = min(WIDTH, max(NEXT_BATCH, missing))
 
     def _range(self, request: Request) -> Range:
         first, last = 0, _END

@@ -3,8 +3,8 @@
 ask ──▶ waiting ──index has the commit──▶ running ──▶ answered
           └──too long: `recovering`         └──cancelled: not answered
 
-What its caller has sent, a search finds. What others had sent when it came, it finds as well, unless
-the index takes longer than `FRESH_SECONDS` to get there: then it finds what is indexed by then.
+What its caller has sent, a search finds. What others had sent when it came, it finds as well,
+unless the index takes longer than `FRESH_SECONDS` to get there.
 """
 
 from __future__ import annotations

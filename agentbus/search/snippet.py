@@ -27,8 +27,9 @@ class Finder:
     """Makes the snippets of one search."""
 
     def __init__(self, terms: Sequence[Term]) -> None:
-        shapes = [_BETWEEN.join(map(re.escape, term.shown)) for term in terms]
-        self._pattern = re.compile("|".join(shapes)) if shapes else None
+        self._words = [term.shown[0] for term in terms if len(term.shown) == 1]
+        shapes = [_BETWEEN.join(map(re.escape, term.shown)) for term in terms if term.shown[1:]]
+        self._phrases = re.compile("|".join(shapes)) if shapes else None
 
     def snippet(self, text: str) -> str:
         """Some `WIDTH` characters in one line; an ellipsis where the text goes on."""
@@ -39,14 +40,18 @@ class Finder:
         return f"{'…' if start else ''}{line}{'…' if end < len(text) else ''}"
 
     def _place(self, text: str) -> int:
-        if self._pattern is None:
-            return 0
         if text.isascii():
-            found = self._pattern.search(text.lower())
-            return found.start() if found else 0
+            return max(0, self._first(text.lower()))
         folded, origins = _fold(text[:SCANNED])
-        found = self._pattern.search(folded)
-        return origins[found.start()] if found else 0
+        found = self._first(folded)
+        return origins[found] if found >= 0 else 0
+
+    def _first(self, folded: str) -> int:
+        """Where the first of the terms is; -1: nowhere."""
+        places = [place for word in self._words if (place := folded.find(word)) >= 0]
+        if self._phrases is not None and (found := self._phrases.search(folded)):
+            places.append(found.start())
+        return min(places, default=-1)
 
 
 def _fold(text: str) -> tuple[str, list[int]]:

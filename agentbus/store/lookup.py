@@ -49,9 +49,12 @@ LAST: Final = "SELECT ifnull(max(id), 0) FROM messages"
 """The highest number."""
 
 WIDTH: Final = 128
-"""Rows that one look-up is prepared for."""
+"""Rows of one look-up, at most."""
 
-_CURRENT: Final = CURRENT.format(marks=", ".join("?" * WIDTH))
+NARROW: Final = 32
+"""Those of most: each mark costs something, whether it is needed or not."""
+
+_CURRENT: Final = {width: CURRENT.format(marks=", ".join("?" * width)) for width in (NARROW, WIDTH)}
 
 
 class Lookup(Beside):
@@ -68,8 +71,9 @@ class Lookup(Beside):
 
     def current(self, ids: Sequence[int]) -> dict[int, bytes]:
         """The envelopes of those rows, at most `WIDTH`, that are there and not tombstoned."""
-        padding = (None,) * (WIDTH - len(ids))
-        return dict(self._rows(_CURRENT, (*ids, *padding)))
+        width = NARROW if len(ids) <= NARROW else WIDTH
+        padding = (None,) * (width - len(ids))
+        return dict(self._rows(_CURRENT[width], (*ids, *padding)))
 
     def memory(self, memory_id: str) -> bytes | None:
         """The envelope of a memory's current revision; None where there is none (any more)."""

@@ -96,9 +96,9 @@ class Search:
 
     def __init__(self, connection: sqlite.Connection) -> None:
         self._execute = connection.execute
-        self._partitions = [Partition(*row) for row in connection.execute(schema.SELECT_PARTITIONS)]
-        row = connection.execute(schema.SELECT_META).fetchone()
-        self.mark = Mark(*row) if row else Mark("", "", 0)
+        rows = connection.execute(schema.SELECT_STATE).fetchall()
+        self._partitions = [Partition(*row[3:]) for row in rows if row[3] is not None]
+        self.mark = Mark(*rows[0][:3]) if rows else Mark("", "", 0)
 
     @property
     def newest(self) -> int:
@@ -124,7 +124,7 @@ class Search:
         for partition in self._within(request, within):
             kinds.setdefault(partition.kind, []).append(partition)
         streams = [self._stream(partitions, match, within) for partitions in kinds.values()]
-        return heapq.merge(*streams, reverse=True)
+        return streams[0] if len(streams) == 1 else heapq.merge(*streams, reverse=True)
 
     def _stream(
         self, partitions: list[Partition], match: str, within: Range

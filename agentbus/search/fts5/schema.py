@@ -74,6 +74,13 @@ SELECT_PARTITIONS: Final = """
 """All partitions; of each kind the newest first, their ranges apart."""
 
 
+SELECT_STATE: Final = """
+    SELECT instance, schema, commit_id, number, kind, first_id, last_id, documents, text_bytes
+    FROM index_meta LEFT JOIN partitions ORDER BY last_id DESC
+"""
+"""Both at once: how far the index goes beside each partition, or beside nothing."""
+
+
 class IndexDamaged(Exception):
     """The index file is not what it should be; all of it can be made anew from the database."""
 
