@@ -12,8 +12,10 @@ from agentbus.store.write.rows import (
     ROW_BYTES,
     Advance,
     MessageRow,
+    PlainReceiptRow,
     ReceiptRow,
     Revision,
+    RootRow,
     Rows,
     text_bytes,
 )
@@ -41,8 +43,8 @@ class NewRows:
         self._memories: dict[str, RowInserted] = {}
         self._current: dict[str, Revision | None] = {}
         self._written = state.last_id
-        self._messages: list[MessageRow] = []
-        self._receipts: list[ReceiptRow] = []
+        self._messages: list[RootRow | MessageRow] = []
+        self._receipts: list[PlainReceiptRow | ReceiptRow] = []
         self._grown: dict[ChannelId, Seq] = {}
         self._created = 0
         self._revised = 0
@@ -81,45 +83,26 @@ class NewRows:
         state.last_id = number = state.last_id + 1
         self._grown.setdefault(channel.id, channel.last_seq)
         channel.last_seq = seq = Seq(channel.last_seq + 1)
-        message_id = operation.message_id
+        message_id, reply_to = operation.message_id, operation.payload.reply_to
         revision = None if memory_id is None else 1
-        receipt = (
-            number,
-            message_id,
-            session,
-            operation.fingerprint,
-            channel.id,
-            seq,
-            self._sent_at,
-            memory_id,
-            revision,
-            None,
-        )
-        self.receipts[message_id] = receipt
-        self._receipts.append(receipt)
-        self._messages.append(
-            (
-                number,
-                channel.id,
-                seq,
-                session,
-                self._commit_id,
-                self._sent_at,
-                message_id,
-                None if thread is message_id else thread,
-                operation.payload.reply_to,
-                memory_id,
-                revision,
-                envelope,
-            )
-        )
+        # The fingerprint stays a bytearray, which equals the bytes it will be compared with.
+        begun = (number, message_id, session, bytearray(operation.fingerprint), channel.id, seq)
+        at = (number, channel.id, seq, session, self._commit_id, self._sent_at, message_id)
+        self.receipts[message_id] = (*begun, self._sent_at, memory_id, revision, None)
+        if memory_id is None and reply_to is None:
+            self._receipts.append((*begun, self._sent_at))
+            self._messages.append((*at, bytearray(envelope)))
+        else:
+            self._receipts.append(self.receipts[message_id])
+            own = None if thread is message_id else thread
+            self._messages.append((*at, own, reply_to, memory_id, revision, bytearray(envelope)))
         size = len(envelope)
         self._live += size
         self._logical += size + 2 * (ROW_BYTES + text_bytes(message_id))
         if thread is not message_id:
             self._logical += text_bytes(thread)
-        if operation.payload.reply_to is not None:
-            self._logical += text_bytes(operation.payload.reply_to)
+        if reply_to is not None:
+            self._logical += text_bytes(reply_to)
         row = RowInserted(channel.id, seq, session, envelope, memory_id, revision, number)
         if memory_id is None:
             self._inserted.append(row)
@@ -155,7 +138,7 @@ class NewRows:
                 message.reply_to,
                 memory_id,
                 revision,
-                envelope,
+                bytearray(envelope),
             )
         )
         self._live += len(envelope)
@@ -206,7 +189,7 @@ class NewRows:
             number,
             operation_id,
             session,
-            fingerprint,
+            bytearray(fingerprint),
             replaced.channel_id,
             replaced.seq,
             self._sent_at,

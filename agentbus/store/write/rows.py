@@ -1,10 +1,13 @@
 """Message rows and receipts.
 
-They are written many at a time, as tuples in the order of their statement's columns.
+They are written many at a time, as tuples in the order of their statement's columns. For each None
+and each `bytes` that is bound, `sqlite3` looks for adapters, which takes longer than binding it: so
+there is a statement without the columns that are mostly NULL, and blobs are bytearrays.
 """
 
 from __future__ import annotations
 
+import itertools
 import sqlite3
 from collections.abc import Iterator, Sequence
 from typing import Any, Final
@@ -49,7 +52,13 @@ INSERT_MESSAGE: Final = """
                           reply_to, memory_id, revision, envelope)
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
-"""A message, or a revision of a memory."""
+"""A reply, or a revision of a memory."""
+
+INSERT_ROOT: Final = """
+    INSERT INTO messages (id, channel_id, seq, session_id, commit_id, sent_at, message_id, envelope)
+    VALUES (?, ?, ?, ?, ?, ?, ?, ?)
+"""
+"""An ordinary message that is no reply."""
 
 TOMBSTONE: Final = """
     UPDATE messages SET tombstone = 1, tombstoned_at = ?, tombstone_commit_id = ? WHERE id = ?
@@ -68,6 +77,12 @@ INSERT_RECEIPT: Final = """
     VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 """
 """What a retry of the operation is answered with."""
+
+INSERT_PLAIN_RECEIPT: Final = """
+    INSERT INTO receipts (id, operation_id, session_id, fingerprint, channel_id, seq, accepted_at)
+    VALUES (?, ?, ?, ?, ?, ?, ?)
+"""
+"""The same of an ordinary message."""
 
 SELECT_RECEIPTS: Final = """
     SELECT id, operation_id, session_id, fingerprint, channel_id, seq, accepted_at, memory_id,
@@ -126,6 +141,9 @@ def text_bytes(text: str | None) -> int:
     return len(text) if text.isascii() else len(text.encode())
 
 
+RootRow = tuple[int, ChannelId, Seq, SessionId, CommitId, int, str, bytearray]
+"""Of `INSERT_ROOT`."""
+
 MessageRow = tuple[
     int,
     ChannelId,
@@ -138,11 +156,29 @@ MessageRow = tuple[
     str | None,
     str | None,
     int | None,
-    bytes,
+    bytearray,
 ]
+"""Of `INSERT_MESSAGE`."""
+
+PlainReceiptRow = tuple[int, str, SessionId, bytes | bytearray, ChannelId, Seq, int]
+"""Of `INSERT_PLAIN_RECEIPT`."""
+
 ReceiptRow = tuple[
-    int, str, SessionId, bytes, ChannelId, Seq, int, str | None, int | None, int | None
+    int,
+    str,
+    SessionId,
+    bytes | bytearray,
+    ChannelId,
+    Seq,
+    int,
+    str | None,
+    int | None,
+    int | None,
 ]
+"""Of `INSERT_RECEIPT`."""
+
+_INSERT_MESSAGE: Final = {8: INSERT_ROOT, 12: INSERT_MESSAGE}
+_INSERT_RECEIPT: Final = {7: INSERT_PLAIN_RECEIPT, 10: INSERT_RECEIPT}
 
 
 class Rows:
@@ -188,8 +224,8 @@ class Rows:
 
     def append(
         self,
-        messages: list[MessageRow],
-        receipts: list[ReceiptRow],
+        messages: list[RootRow | MessageRow],
+        receipts: list[PlainReceiptRow | ReceiptRow],
         tops: Sequence[tuple[Seq, ChannelId, Seq]],
         advance: Advance,
     ) -> None:
@@ -197,8 +233,10 @@ class Rows:
 
         Raises IdTaken, and InternalError where a position would be given out twice.
         """
-        self._execute_many(INSERT_MESSAGE, messages)
-        self._execute_many(INSERT_RECEIPT, receipts)
+        for width, rows in itertools.groupby(messages, len):
+            self._execute_many(_INSERT_MESSAGE[width], rows)
+        for width, found in itertools.groupby(receipts, len):
+            self._execute_many(_INSERT_RECEIPT[width], found)
         moved = self._execute_many(ADVANCE_CHANNEL, tops).rowcount
         if tops and moved != len(tops):
             raise InternalError("the database gives out other positions than the writer knows of")

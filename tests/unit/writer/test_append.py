@@ -242,6 +242,40 @@ def test_a_reply_belongs_to_its_roots_thread(world: World) -> None:
     assert threads == ["root", "root", "root"]
 
 
+def test_roots_replies_and_memories_of_one_turn_are_stored_with_all_that_they_have(
+    world: World,
+) -> None:
+    sam = world.register().attachment
+    answers = world.ask(
+        world.append(sam, "root"),
+        world.append(sam, "reply", reply_to="root"),
+        world.append(sam, "memory", channel="memory"),
+        world.append(sam, "other"),
+        world.append(sam, "to memory", channel="memory", reply_to="reply"),
+        world.append(sam, "own", reply_to="own"),
+    )
+    memory, replied = answers[2].memory_id, answers[4].memory_id
+    columns = "id, message_id, thread, reply_to, memory_id, revision, tombstone"
+    assert world.rows(f"SELECT {columns} FROM messages ORDER BY id") == [
+        (1, "root", None, None, None, None, 0),
+        (2, "reply", "root", "root", None, None, 0),
+        (3, "memory", None, None, memory, 1, 0),
+        (4, "other", None, None, None, None, 0),
+        (5, "to memory", "root", "reply", replied, 1, 0),
+        (6, "own", None, "own", None, None, 0),
+    ]
+    assert world.rows(
+        "SELECT id, operation_id, memory_id, revision, replaced FROM receipts ORDER BY id"
+    ) == [
+        (1, "root", None, None, None),
+        (2, "reply", None, None, None),
+        (3, "memory", memory, 1, None),
+        (4, "other", None, None, None),
+        (5, "to memory", replied, 1, None),
+        (6, "own", None, None, None),
+    ]
+
+
 def test_a_thread_is_found_by_a_writer_that_starts_later(world: World) -> None:
     sam = world.register()
     world.ask(world.append(sam.attachment, "root"))
