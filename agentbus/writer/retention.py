@@ -51,6 +51,13 @@ T = TypeVar("T")
 
 CHUNK_ROWS: Final = 512
 CHUNK_BYTES: Final = MIB
+LEAST_ROWS: Final = 32
+LEAST_BYTES: Final = 64 * 1024
+"""Of an eviction beside small batches, whose senders would wait for a large one."""
+
+PACE: Final = 4
+"""Times the bytes of the last batch: so much faster goes what is evicted than what comes."""
+
 BUSY_SECONDS: Final = 0.01
 FAILED_SECONDS: Final = 1.0
 WARN_SECONDS: Final = 900.0
@@ -89,6 +96,7 @@ class Retention:
         self._round = 0
         self._lives: dict[int, tuple[int, int]] = {}  # by round: live bytes, growth until then
         self._growth = 0  # live bytes that commits have added
+        self._added = 0  # logical bytes of the last batch
         self._growths: deque[tuple[CommitId, int]] = deque(maxlen=COMMITS_KEPT)
         self._asked = 0  # the projection's usage when its size was asked for last
         self._not_before = 0.0
@@ -124,6 +132,7 @@ class Retention:
     ) -> None:
         """A batch is in the database, which has grown by so much; these revisions were replaced."""
         self._growth += live
+        self._added = logical
         self._growths.append((commit_id, self._growth))
         if self._known is not None:
             self._known = Stored(self._known.logical + logical, self._known.live + live)
@@ -238,7 +247,10 @@ class Retention:
     def _evict(self, sent_before: int | None, now: Instant) -> Chunk:
         """The oldest rows, or the oldest of those sent before a time."""
         with self._store.transaction():
-            victims = _chunk_of(self._store.evictions.oldest(self._floor, CHUNK_ROWS), sent_before)
+            most = min(CHUNK_BYTES, max(LEAST_BYTES, PACE * self._added))
+            rows = max(LEAST_ROWS, CHUNK_ROWS * most // CHUNK_BYTES)
+            oldest = self._store.evictions.oldest(self._floor, rows)
+            victims = _chunk_of(oldest, sent_before, most)
             if not victims:
                 return NOTHING
             own = ((row.channel_id, row.session_id, row.seq) for row in victims)
@@ -336,13 +348,14 @@ def _size(operation: GatewayToWriter) -> int:
             return 0
 
 
-def _chunk_of(oldest: Sequence[Victim], sent_before: int | None) -> list[Victim]:
+def _chunk_of(oldest: Sequence[Victim], sent_before: int | None, most: int) -> list[Victim]:
+    """The first ones, that are old enough and of so many bytes; one at least."""
     victims: list[Victim] = []
     size = 0
     for victim in oldest:
         size += victim.logical
         too_young = sent_before is not None and victim.sent_at >= sent_before
-        if too_young or (victims and size > CHUNK_BYTES):
+        if too_young or (victims and size > most):
             break
         victims.append(victim)
     return victims

@@ -157,10 +157,28 @@ def test_a_send_is_answered_before_the_next_chunk_of_a_cleanup_and_the_chunk_fol
         assert isinstance(answer, Accepted)
         assert counted(world)["messages"] == left + number
         assert world.wake()
-        left -= retention.CHUNK_ROWS
+        left -= retention.LEAST_ROWS
         assert counted(world)["messages"] == left + number
     clean(world)
     assert counted(world)["messages"] == 3
+
+
+@pytest.mark.parametrize("batch", [1, 60, 300])
+def test_a_chunk_is_larger_where_batches_are_but_has_its_limits(world, batch):
+    sam = world.register().attachment
+    send(world, sam, 4 * retention.CHUNK_ROWS)
+    clean(world)
+    world.time += 169 * HOUR
+    before = counted(world)["messages"]
+    content = "x" * 1_000
+    for number in range(batch):
+        world.tell(GATEWAY_WRITER, world.append(sam, f"later-{number}", content=content))
+    world.handle(TurnEnded())
+    world.answers()
+    assert world.wake()
+    gone = before + batch - counted(world)["messages"]
+    least, most = {1: (32, 32), 60: (100, 200), 300: (512, 512)}[batch]
+    assert least <= gone <= most
 
 
 def test_a_clock_that_leaps_deletes_nothing_for_an_hour(world):
