@@ -2,7 +2,8 @@
 
 A REPORT is what `python -m bench --json REPORT` wrote; of several, a later one has the word. A page
 says by `<!-- bench: NAME -->` and `<!-- end -->` where which table belongs (`TABLES`); and it has
-the charts that it shows, `images/NAME.svg`, beside it.
+the charts that it shows, `images/NAME.svg`, beside it. A table for which no report has a figure stays
+as it is; those of all figures and of all targets are only of the reports that are given.
 """
 
 from __future__ import annotations
@@ -27,6 +28,9 @@ PAGES: Final = ("bench/*.md", "docs/**/*.md")
 PLACE: Final = re.compile(r"(<!-- bench: (\w+) -->\n).*?(<!-- end -->)", re.DOTALL)
 SHOWN: Final = re.compile(r"\]\(([^)]*images/([\w-]+)\.svg)\)")
 HEAD: Final = "| | wanted | reached | range | floor | |\n|---|---|---|---|---|---|"
+EMPTY: Final = 2
+"""Lines of a table that has only a head."""
+
 GROWS: Final = re.compile(r"growth with (.+), exponent")
 FLOORS: Final[dict[str, str]] = {
     "accept, full, one in flight, of the bare loop": "floor of a send, full, of the bare loop",
@@ -70,7 +74,7 @@ def publish(report: Report, root: Path) -> Iterator[Path]:
     drawn = charts(report)
     for page in (path for pattern in PAGES for path in sorted(root.glob(pattern))):
         text = page.read_text()
-        told = PLACE.sub(lambda found: found[1] + TABLES[found[2]](report) + found[3], text)
+        told = PLACE.sub(lambda found: _told(found, report), text)
         if told != text:
             page.write_text(told)
             yield page
@@ -80,6 +84,12 @@ def publish(report: Report, root: Path) -> Iterator[Path]:
                 chart.parent.mkdir(parents=True, exist_ok=True)
                 chart.write_text(drawn[name])
                 yield chart
+
+
+def _told(found: re.Match[str], report: Report) -> str:
+    before, name, after = found.groups()
+    table = TABLES[name](report)
+    return f"{before}{table}{after}" if table.count("\n") > EMPTY else found[0]
 
 
 def targets(report: Report) -> str:

@@ -51,6 +51,14 @@ def test_a_table_replaces_what_was_in_its_place(tmp_path):
     assert list(publish(REPORT, tmp_path)) == [chart]
 
 
+def test_a_table_stays_for_which_nothing_was_measured(tmp_path):
+    page = tmp_path / "docs/page.md"
+    page.parent.mkdir()
+    for name in ("growth", "tuning", "peers", "brokers"):
+        page.write_text(PAGE.format(name).replace("../", ""))
+        assert list(publish(Report({}, {}), tmp_path)) == []
+
+
 def test_targets_stand_beside_what_bare_processes_reach():
     lines = targets(REPORT).splitlines()
     assert f"| {SEND} | at most 1.3 x | 2.50 x | 2.40 to 2.60 | 1.90 x | **missed** |" in lines
