@@ -2,8 +2,8 @@
 
 A REPORT is what `python -m bench --json REPORT` wrote; of several, a later one has the word. A page
 says by `<!-- bench: NAME -->` and `<!-- end -->` where which table belongs (`TABLES`); and it has
-the charts that it shows, `images/NAME.svg`, beside it. A table for which no report has a figure stays
-as it is; those of all figures and of all targets are only of the reports that are given.
+the charts that it shows, `images/NAME.svg`, beside it. A table for which no report has a figure
+stays; those of all figures and of all targets are of nothing but the reports that are given.
 """
 
 from __future__ import annotations

@@ -248,7 +248,7 @@ class Retention:
         """The oldest rows, or the oldest of those sent before a time."""
         with self._store.transaction():
             most = min(CHUNK_BYTES, max(LEAST_BYTES, PACE * self._added))
-            rows = max(LEAST_ROWS, CHUNK_ROWS * most // CHUNK_BYTES)
+            rows = min(CHUNK_ROWS, max(LEAST_ROWS, CHUNK_ROWS * most // CHUNK_BYTES))
             oldest = self._store.evictions.oldest(self._floor, rows)
             victims = _chunk_of(oldest, sent_before, most)
             if not victims:
