@@ -46,7 +46,7 @@ def brokers(plan: Plan) -> list[Figure]:
     else:
         sys.stderr.write("\nNATS JetStream left out: not installed\n")
     rates: dict[tuple[str, int], list[float]] = {}
-    for _ in range(plan.repeats):
+    for _ in range(plan.peer_runs):
         for count, (name, rate) in itertools.product(SENDERS, kinds.items()):
             plan.say(f"brokers: {name}, {count} at once")
             rates.setdefault((name, count), []).append(rate(plan, count))
