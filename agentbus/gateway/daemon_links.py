@@ -167,6 +167,7 @@ class DaemonLinks:
         known = (condition.instance, condition.incarnation)
         if not first and known != (frame.instance, frame.incarnation):
             parts.attachments.void(parts.connections.values())
+            parts.pusher.forget()
         condition.welcomed(frame)
         parts.writer.welcomed()
         for info in frame.channels:

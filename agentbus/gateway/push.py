@@ -107,13 +107,17 @@ class Pusher:
 
     def begin_epoch(self, connections: Iterable[Connection]) -> None:
         """What was pushed is void; everything is pushed again from what is confirmed."""
-        self._recent.forget()
+        self.forget()
         for connection in connections:
             connection.reading = 0
             for feed in feeds_of(connection):
                 feed.delivery.restart()
                 feed.head = self._head(feed)
             self._look(feeds_of(connection))
+
+    def forget(self) -> None:
+        """What is remembered need not be of the bus that there is now."""
+        self._recent.forget()
 
     def _head(self, feed: Feed) -> bytes:
         info, epoch = feed.info, self._condition.epoch

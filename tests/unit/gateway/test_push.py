@@ -249,6 +249,16 @@ def test_a_message_that_nobody_was_there_for_is_read_and_not_passed_over() -> No
     assert rig.reads == []
 
 
+def test_what_was_remembered_is_not_taken_for_that_of_another_bus() -> None:
+    rig = Rig(prefetch_messages=2)
+    rig.member(1)
+    rig.show(1, 6)
+    rig.welcome(incarnation=2, instance="another")
+    rig.reads.clear()
+    rig.member(2, info(1))
+    assert [asked.edge for asked in rig.reads] == [0]
+
+
 def test_own_messages_at_the_end_of_what_is_remembered_do_not_end_the_refill() -> None:
     rig = Rig(prefetch_messages=2)
     first, _ = rig.member(1)
