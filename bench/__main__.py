@@ -33,7 +33,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     names = list(dict.fromkeys(options.only or MEASUREMENTS))
     progress = Progress(sys.stderr, expected(names, quick=options.quick))
     plan = (quick if options.quick else full)(options.directory, progress.say)
-    report = Report(facts(options.directory, _server(options.directory)), {}, {}, {})
+    machine = {"run": _run(options), **facts(options.directory, _server(options.directory))}
+    report = Report(machine, {}, {}, {})
     for name in names:
         progress.begin(name)
         began = time.monotonic()
@@ -58,6 +59,11 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--markdown", help="write the tables there as well")
     parser.add_argument("--plots", help="draw charts (SVG) in this directory")
     return parser.parse_args(arguments)
+
+
+def _run(options: argparse.Namespace) -> str:
+    """What was asked for, in a word or some."""
+    return " ".join(["quick" if options.quick else "full", *(options.only or [])])
 
 
 def _server(base: str) -> str:

@@ -59,10 +59,11 @@ def merged(reports: Sequence[Report]) -> Report:
     for report in reports:
         figures |= report.figures
         seconds |= report.seconds
+    runs = dict.fromkeys(report.machine.get("run", "") for report in reports)
     ordered = [*(name for name in MEASUREMENTS if name in figures), *figures]
     failed = {name: why for each in reports for name, why in each.failed.items()}
     return Report(
-        reports[-1].machine,
+        {**reports[-1].machine, **({"run": "; ".join(runs)} if any(runs) else {})},
         {name: figures[name] for name in dict.fromkeys(ordered)},
         seconds,
         {name: why for name, why in failed.items() if name not in figures},

@@ -22,7 +22,7 @@ from bench.report import Report, markdown
 
 SEND = "accept, full, one in flight, of the bare loop"
 REPORT = Report(
-    {"processor": "some"},
+    {"run": "quick latency", "processor": "some"},
     {
         "latency": [at_most(SEND, [2.6, 2.4], "x", 1.3), figure("shown", [3.0], "ms")],
         "hops": [figure(FLOORS[SEND], [1.9], "x")],
@@ -108,10 +108,14 @@ def test_what_others_reach_stands_in_columns():
 
 def test_of_several_reports_the_last_has_the_word():
     later = Report(
-        {"processor": "other"}, {"latency": [figure("shown", [4.0], "ms")]}, {}, {"cold": "why"}
+        {"run": "quick latency", "processor": "other"},
+        {"latency": [figure("shown", [4.0], "ms")]},
+        {},
+        {"cold": "why"},
     )
     found = merged([REPORT, later])
     assert found.machine == later.machine
+    assert merged([later, Report({"run": "full"}, {})]).machine["run"] == "quick latency; full"
     assert list(found.figures) == ["latency", "hops", "rest"]
     assert found.figures["latency"] == later.figures["latency"]
     assert found.failed == {"cold": "why"}
