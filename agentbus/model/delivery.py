@@ -252,8 +252,10 @@ class Delivery:
     def reported(self, position: Seq) -> int:
         """Everything up to a position was handed off; the number of messages this freed."""
         messages = self._outstanding.free(position)
-        self._settled = max(self._settled, position)
-        self.pushed = max(self.pushed, position)
+        if position > self._settled:
+            self._settled = position
+        if position > self.pushed:
+            self.pushed = position
         self._compare()
         return messages
 

@@ -79,6 +79,8 @@ class Outstanding:
     def free(self, position: Seq) -> int:
         """What is up to a position was reported; the number of messages among it."""
         held = self._held
+        if not held or held[0].first > position:
+            return 0
         messages = gaps = size = 0
         while held and held[0].last <= position:
             freed = held.popleft()
