@@ -28,7 +28,7 @@ EVERY: Final = "x"
 _MARK_BYTES: Final = 8
 
 
-class Document(msgspec.Struct, frozen=True):
+class Document(msgspec.Struct, frozen=True, gc=False):
     """A message as both indexes take it. `id` orders all messages; `place` is where it is kept:
     a memory's revision takes the place of the one before it."""
 
@@ -46,7 +46,7 @@ class Document(msgspec.Struct, frozen=True):
         return len(self.words) + len(self.parts)
 
 
-class _Envelope(msgspec.Struct, frozen=True):
+class _Envelope(msgspec.Struct, frozen=True, gc=False):
     message_id: str
     sender: str
     agent: str

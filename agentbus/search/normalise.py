@@ -125,7 +125,7 @@ _ASCII: Final = bytes(ord(chr(c).lower()) if chr(c).isalnum() else 0x20 for c in
 """For `bytes.translate`, which takes a tenth of the time: letters folded, separators as spaces."""
 
 
-class Text(msgspec.Struct, frozen=True):
+class Text(msgspec.Struct, frozen=True, gc=False):
     """A document's text as both indexes take it, tokens between spaces; `parts` of CamelCase."""
 
     words: str

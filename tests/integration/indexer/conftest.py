@@ -87,6 +87,13 @@ class Process:
         )
         return answer
 
+    def next_answer(self) -> SearchFound | SearchRefused:
+        """To whichever search."""
+        answer: SearchFound | SearchRefused = self.gateway.receive(
+            lambda message: isinstance(message, SearchFound | SearchRefused)
+        )
+        return answer
+
     def search(self, query: str, after_commit: int = 0, **more: Any) -> list[str]:
         """The snippets of what is found."""
         answer = self.answer(self.ask(query, after_commit, **more))
