@@ -252,6 +252,18 @@ def test_the_indexer_is_told_of_commits_many_at_once() -> None:
     assert rig.searches == [IndexUpTo(5)]
 
 
+def test_the_index_is_told_of_all_commits_before_a_search() -> None:
+    rig = indexed()
+    connection, attachment = rig.member(1)
+    for seq in range(1, 6):
+        rig.show(seq, seq)
+    rig.searches.clear()
+    search(rig, connection, attachment)
+    told, ask = rig.searches
+    assert told == IndexUpTo(5)
+    assert isinstance(ask, SearchAsk)
+
+
 def test_without_an_indexer_nobody_is_told() -> None:
     rig = Rig()
     rig.show(1, 1)
