@@ -63,7 +63,7 @@ def merged(reports: Sequence[Report]) -> Report:
     ordered = [*(name for name in MEASUREMENTS if name in figures), *figures]
     failed = {name: why for each in reports for name, why in each.failed.items()}
     return Report(
-        {**reports[-1].machine, **({"run": "; ".join(runs)} if any(runs) else {})},
+        {**reports[-1].machine, **({"run": "; ".join(filter(None, runs))} if any(runs) else {})},
         {name: figures[name] for name in dict.fromkeys(ordered)},
         seconds,
         {name: why for name, why in failed.items() if name not in figures},
