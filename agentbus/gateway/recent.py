@@ -14,7 +14,8 @@ from agentbus.model.ids import ChannelId, Seq
 from agentbus.model.stream import Entry, Run
 
 KEPT_BYTES: Final = 8 * MIB
-"""Envelopes that are kept of all channels together; more than a window of the default takes."""
+"""Envelopes that are kept of all channels together, more than a window of the default takes; as
+much again where they were joined."""
 
 BLOCK_BYTES: Final = 256 * KIB
 """Envelopes of one block, unless a single one is larger."""
