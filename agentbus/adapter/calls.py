@@ -239,6 +239,8 @@ class Calls:
 
     def next_time(self, now: float) -> float | None:
         """When `run` should be called although nothing happens."""
+        if not self.open:
+            return None
         times = [time for call in self.open.values() for time in _times(call) if time > now]
         return min(times, default=None)
 

@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final
 
 import msgspec
@@ -237,6 +238,7 @@ def _child(value: Any) -> str | None:
     return _name("agent_id", value) if _said(value) else None
 
 
+@lru_cache(maxsize=8)  # asked several times a call, of one client as a rule
 def application_of(client: str | None) -> str:
     """The application behind the name a client gives itself."""
     if client is None:
@@ -246,7 +248,7 @@ def application_of(client: str | None) -> str:
 
 def _clean(name: str) -> str:
     """A name within the bus' limits, made of one that somebody else chose."""
-    if not name.isprintable():  # which few are; this is done with each call of a tool
+    if not name.isprintable():
         name = "".join(letter for letter in name if letter.isprintable())
     return name.strip().encode()[:NAME_BYTES].decode(errors="ignore")
 

@@ -150,11 +150,12 @@ class Inbox:
         stream = self._stream(note.subscription, note.channel, 0)
         stream.behind = note.behind
         self._left = (0, 0)
-        messages = {_read_head(bytes(raw)): bytes(raw) for raw in note.messages}
-        current = {head.seq: message for head, message in messages.items()}
-        stream.refresh(note.through, current, self._epochs)
+        messages = [(_read_head(message), message) for message in map(bytes, note.messages)]
+        if stream.stale:
+            current = {head.seq: message for head, message in messages}
+            stream.refresh(note.through, current, self._epochs)
         gaps = [gap for gap in note.gaps if gap.lost and gap.resumed_at_seq > stream.last + 1]
-        for head, message in messages.items():
+        for head, message in messages:
             if self._message(note.subscription, stream, head, message, gaps):
                 gaps = []
         if gaps:
@@ -247,6 +248,8 @@ class Inbox:
 
     def _is_uncertain(self, entry: Entry) -> bool:
         """What is being written of an earlier epoch decides whether this is shown, and how."""
+        if not self._strays:
+            return False
         places = [seq for subscription, seq in self._strays if subscription == entry.subscription]
         return any(
             seq == entry.seq or any(gap.after_seq < seq <= gap.resumed_at_seq for gap in entry.lost)

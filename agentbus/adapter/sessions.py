@@ -241,8 +241,12 @@ class Sessions:
 
     def next_time(self) -> float | None:
         """When `woke` is due."""
-        times = [each.retry_at for each in self._sessions.values() if each.state is State.REFUSED]
-        times += [each.report_at for each in self._sessions.values() if each.report_at is not None]
+        times: list[float] = []
+        for each in self._sessions.values():
+            if each.state is State.REFUSED:
+                times.append(each.retry_at)
+            if each.report_at is not None:
+                times.append(each.report_at)
         return min(times, default=None)
 
     def woke(self, now: float) -> None:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import contextlib
 import os
 import select
-import selectors
 import signal
 import socket
 import sys
@@ -41,6 +40,7 @@ from agentbus.adapter.events import (
     WriteStdout,
 )
 from agentbus.adapter.output import Output
+from agentbus.adapter.watched import Watched
 from agentbus.client import start
 from agentbus.client.connection import NOBODY, unreachable
 from agentbus.client.start import POLL_SECONDS, Starting
@@ -78,7 +78,7 @@ class Shell:
         self._core = core
         self._config = config
         self._clock = SystemClock()
-        self._selector = selectors.PollSelector()
+        self._watched = Watched()
         self._events: deque[Event] = deque()
         self._output = Output(STDOUT)
         self._reading = True
@@ -99,7 +99,7 @@ class Shell:
         was_blocking = os.get_blocking(STDOUT)
         os.set_blocking(STDOUT, False)
         signals = _Signals()
-        self._watch(signals.fd, selectors.EVENT_READ)
+        self._watched.watch(signals.fd, select.POLLIN)
         watcher = self._watch_parent()
         try:
             self._perform(self._core.begin(self._clock.now()))
@@ -120,20 +120,20 @@ class Shell:
 
     def _turn(self, signals: _Signals, watcher: int | None) -> None:
         self._watch_changing()
-        for key, _ in self._selector.select(self._timeout()):
-            if key.fd == STDIN:
+        for fd in self._watched.wait(self._timeout()):
+            if fd == STDIN:
                 self._read_stdin()
-            elif key.fd == signals.fd:
+            elif fd == signals.fd:
                 signals.drain()
                 self._events.append(Asked("signal"))
-            elif key.fd == watcher:
-                self._unwatch(key.fd)
+            elif fd == watcher:
+                self._watched.forget(fd)
                 self._events.append(Asked("orphan"))
-            elif key.fd == STDOUT:
+            elif fd == STDOUT:
                 self._events.extend(self._output.write())
-            elif self._starting is not None and key.fd == self._starting.fd:
+            elif self._starting is not None and fd == self._starting.fd:
                 self._read_start(self._starting)
-            elif self._daemon is not None and key.fd == self._daemon.fileno():
+            elif self._daemon is not None and fd == self._daemon.fileno():
                 self._serve_daemon(self._daemon)
         self._look_at_clock()
         self._handle()
@@ -174,7 +174,7 @@ class Shell:
         except (AttributeError, OSError):
             self._parent_at = self._clock.now().monotonic + PARENT_SECONDS
             return None
-        self._watch(watcher, selectors.EVENT_READ)
+        self._watched.watch(watcher, select.POLLIN)
         return watcher
 
     # effects
@@ -231,7 +231,7 @@ class Shell:
     def _end_stdin(self) -> None:
         self._reading = False
         self._paused_until = None
-        self._unwatch(STDIN)
+        self._watched.forget(STDIN)
 
     # the daemon
 
@@ -257,7 +257,7 @@ class Shell:
             daemon.close()
             return DaemonUnreachable(error)
         self._daemon = daemon
-        self._watch(daemon.fileno(), selectors.EVENT_READ)
+        self._watched.watch(daemon.fileno(), select.POLLIN)
         return DaemonConnected(configuration)
 
     def _serve_daemon(self, daemon: socket.socket) -> None:
@@ -294,7 +294,7 @@ class Shell:
 
     def _close_daemon(self) -> None:
         if self._daemon is not None:
-            self._unwatch(self._daemon.fileno())
+            self._watched.forget(self._daemon.fileno())
             self._daemon.close()
             self._daemon = None
         self._to_daemon.clear()
@@ -302,7 +302,7 @@ class Shell:
     def _start(self) -> None:
         assert self._configuration is not None
         if self._starting is not None:
-            self._unwatch(self._starting.fd)
+            self._watched.forget(self._starting.fd)
             self._starting.close()
         self._starting = start.begin(self._configuration)
         self._read_start(self._starting)
@@ -313,26 +313,15 @@ class Shell:
         told = starting.read()
         self._start_at = None
         if told is not None:
-            self._unwatch(fd)
+            self._watched.forget(fd)
             self._starting = None
             self._events.append(DaemonStarted(told if isinstance(told, AgentbusError) else None))
         elif starting.fd >= 0:
-            self._watch(starting.fd, selectors.EVENT_READ)
+            self._watched.watch(starting.fd, select.POLLIN)
         else:
             self._start_at = self._clock.now().monotonic + POLL_SECONDS
 
     # descriptors
-
-    def _watch(self, fd: int, events: int) -> None:
-        """`events` 0: not at all."""
-        known = self._selector.get_map().get(fd)
-        if known is None:
-            if events:
-                self._selector.register(fd, events)
-        elif not events:
-            self._selector.unregister(fd)
-        elif known.events != events:
-            self._selector.modify(fd, events)
 
     def _pause(self, paused: bool) -> None:
         """Reads nothing more while too much waits for the harness; its end is seen all the same."""
@@ -340,20 +329,16 @@ class Shell:
             self._paused_until = None
         elif self._paused_until is None:
             self._paused_until = self._clock.now().monotonic + PAUSED_SECONDS
-        self._watch(STDIN, 0 if paused else selectors.EVENT_READ)
-
-    def _unwatch(self, fd: int) -> None:
-        if fd >= 0:
-            self._watch(fd, 0)
+        self._watched.watch(STDIN, 0 if paused else select.POLLIN)
 
     def _watch_changing(self) -> None:
         """Outputs while something waits for them, stdin unless too much waits for the harness."""
-        self._watch(STDOUT, selectors.EVENT_WRITE if self._output.waiting else 0)
+        self._watched.watch(STDOUT, select.POLLOUT if self._output.waiting else 0)
         if self._reading:
             self._pause(self._output.waiting >= MAX_UNREAD)
         if self._daemon is not None:
-            writes = selectors.EVENT_WRITE if self._to_daemon else 0
-            self._watch(self._daemon.fileno(), selectors.EVENT_READ | writes)
+            writes = select.POLLOUT if self._to_daemon else 0
+            self._watched.watch(self._daemon.fileno(), select.POLLIN | writes)
 
 
 def has_hung_up(fd: int) -> bool:

@@ -78,8 +78,10 @@ class Entry(msgspec.Struct, eq=False):
     @property
     def size(self) -> int:
         """Bytes in a result."""
-        message = 0 if self.message is None else len(self.message) + 1
-        return message + _size(self.gaps) + _size(self.expired)
+        size = 0 if self.message is None else len(self.message) + 1
+        if self.gaps or self.expired:  # which is rare, and asked for with each message
+            size += _size(self.gaps) + _size(self.expired)
+        return size
 
     @property
     def is_empty(self) -> bool:
@@ -89,7 +91,8 @@ class Entry(msgspec.Struct, eq=False):
     @property
     def told(self) -> Told:
         """What it tells of."""
-        return Told(int(self.message is not None), sum(gap.lost for gap in self.gaps))
+        lost = sum(gap.lost for gap in self.gaps) if self.gaps else 0
+        return Told(int(self.message is not None), lost)
 
 
 def _size(notices: Iterable[Gap | Expired]) -> int:
@@ -130,9 +133,11 @@ class Stream(msgspec.Struct, eq=False):
     def hand(self, entry: Entry) -> None:
         """The agent has seen it."""
         entry.state = "handed"
-        before, new = self.told.get(entry.seq, Told()), entry.told
+        before, new = self.told.get(entry.seq), entry.told
+        if before is not None:
+            new = Told(before.itself | new.itself, before.lost + new.lost)
         if new.messages:
-            self.told[entry.seq] = Told(before.itself | new.itself, before.lost + new.lost)
+            self.told[entry.seq] = new
 
     def count(self, entry: Entry) -> None:
         """What of the gaps before an entry is to be shown with it."""

@@ -39,9 +39,13 @@ class ServerInfo(msgspec.Struct, frozen=True):
     instructions: str
 
 
-def response(identifier: RequestId, result: bytes) -> bytes:
-    """A JSON-RPC response, without its line end."""
-    return b'{"jsonrpc":"2.0","id":' + _encode(identifier) + b',"result":' + result + b"}"
+def response(identifier: RequestId, *result: bytes, end: bytes = b"") -> bytes:
+    """A JSON-RPC response, without its line end unless that is given.
+
+    The result may come in parts: it may be large, and is copied once here.
+    """
+    head = (b'{"jsonrpc":"2.0","id":', _encode(identifier), b',"result":')
+    return b"".join((*head, *result, b"}", end))
 
 
 def error(identifier: RequestId | None, code: int, message: str, data: Any = None) -> bytes:
@@ -116,8 +120,11 @@ def failure(identifier: RequestId, problem: AgentbusError) -> bytes:
     return error(identifier, INTERNAL_ERROR, problem.message, to_data(problem))
 
 
-def tool_result(info: ServerInfo, revision: Revision, structured: bytes, *, failed: bool) -> bytes:
-    """The result of `tools/call`: the same JSON object as text and, where known, structured.
+def tool_result(
+    info: ServerInfo, revision: Revision, structured: bytes, *, failed: bool
+) -> list[bytes]:
+    """The result of `tools/call`, in parts: the same JSON object as text and, where known,
+    structured.
 
     JSON inside a JSON string: nothing in a message can end it or look like another record.
     """
@@ -129,7 +136,7 @@ def tool_result(info: ServerInfo, revision: Revision, structured: bytes, *, fail
     if revision.modern:
         parts += [b",", _encode(_complete(info))[1:-1]]
     parts.append(b"}")
-    return b"".join(parts)
+    return parts
 
 
 def empty(info: ServerInfo, revision: Revision) -> bytes:

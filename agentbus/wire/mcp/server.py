@@ -251,7 +251,7 @@ class McpServer:
             "Unicode characters (no lone surrogates) and finite numbers"
         )
         result = responses.tool_result(self._info, revision, encode_failure(failure), failed=True)
-        self._say(responses.response(garbled.id, result), batch, events)
+        self._say(responses.response(garbled.id, *result), batch, events)
 
     def _say(self, reply: bytes, batch: int | None, events: list[Event]) -> None:
         if batch is None:
@@ -271,9 +271,8 @@ class McpServer:
         """The result of a call, as a JSON object; None while a batch waits for its other calls."""
         found = self._calls[call]
         if found.uri is None:
-            result = responses.tool_result(self._info, found.revision, structured, failed=False)
-        else:
-            result = responses.resource_contents(self._info, found.revision, found.uri, structured)
+            return self._result(call, found, structured, failed=False)
+        result = responses.resource_contents(self._info, found.revision, found.uri, structured)
         return _line(self._calls.answer(call, responses.response(found.id, result)))
 
     def fail(self, call: int, error: AgentbusError) -> Line | None:
@@ -281,9 +280,15 @@ class McpServer:
         found = self._calls[call]
         if found.uri is not None:
             return _line(self._calls.answer(call, responses.failure(found.id, error)))
-        failure = encode_failure(error)
-        result = responses.tool_result(self._info, found.revision, failure, failed=True)
-        return _line(self._calls.answer(call, responses.response(found.id, result)))
+        return self._result(call, found, encode_failure(error), failed=True)
+
+    def _result(
+        self, call: int, found: OpenCall, structured: bytes, *, failed: bool
+    ) -> Line | None:
+        result = responses.tool_result(self._info, found.revision, structured, failed=failed)
+        if found.batch is None:
+            return Line(responses.response(found.id, *result, end=b"\n"), (call,))
+        return _line(self._calls.answer(call, responses.response(found.id, *result)))
 
     def reopen(self, call: int) -> None:
         """No byte of the answer was or will be written: the call waits for another one."""
