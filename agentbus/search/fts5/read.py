@@ -11,11 +11,13 @@ import contextlib
 import heapq
 import sqlite3
 from collections.abc import Callable, Iterator
+from types import TracebackType
 from typing import Final
 
 import msgspec
 
 from agentbus import sqlite
+from agentbus.errors import AgentbusError
 from agentbus.search.fts5 import schema
 from agentbus.search.fts5.render import expression
 from agentbus.search.fts5.schema import Mark, Partition
@@ -72,23 +74,41 @@ class IndexReader:
         """One state of the index; `stop` is asked now and then and ends it with `Stopped`."""
         if self._connection is None:
             self._connection = sqlite.open_reader(self._path)
-        connection = self._connection
-        connection.set_progress_handler(stop, STEPS)
-        try:
-            with schema.damage_told(), _interruptible(), connection.snapshot():
+        connection, watch = self._connection, _Watch(stop)
+        with schema.damage_told(), watch, connection.snapshot():
+            connection.set_progress_handler(watch.look, STEPS)
+            try:
                 yield Search(connection)
-        finally:
-            connection.set_progress_handler(None, 0)
+            finally:  # before the snapshot ends: a ROLLBACK that is stopped leaves it open
+                connection.set_progress_handler(None, 0)
 
 
-@contextlib.contextmanager
-def _interruptible() -> Iterator[None]:
-    try:
-        yield
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode == sqlite3.SQLITE_INTERRUPT:
+class _Watch:
+    """Turns what SQLite raises once it was told to stop into `Stopped`.
+
+    By what was told and not by the code: FTS5 stopped within a statement of its own raises others.
+    """
+
+    def __init__(self, stop: Callable[[], bool]) -> None:
+        self._stop = stop
+        self._stopped = False
+
+    def look(self) -> bool:
+        """The progress handler."""
+        self._stopped = self._stopped or self._stop()
+        return self._stopped
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if self._stopped and isinstance(error, sqlite3.Error | AgentbusError):
             raise Stopped from error
-        raise
 
 
 class Search:

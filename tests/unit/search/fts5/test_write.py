@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Iterator
 from contextlib import closing
@@ -14,7 +15,7 @@ from agentbus.errors import StorageFailed
 from agentbus.model.ids import ChannelId, Seq
 from agentbus.search import normalise
 from agentbus.search.document import EVERY, Document
-from agentbus.search.fts5 import write
+from agentbus.search.fts5 import read, write
 from agentbus.search.fts5.read import IndexReader, Range, Stopped
 from agentbus.search.fts5.schema import IndexDamaged, Mark
 from agentbus.search.fts5.write import IndexWriter
@@ -192,3 +193,45 @@ def test_a_search_is_stopped_when_it_is_told_to(index: IndexWriter, path: Path) 
     index.add(documents(*range(1, 2000)), 1)
     with pytest.raises(Stopped):
         ids(path, "apple", order="relevance", stop=True)
+
+
+@pytest.mark.parametrize("order", ["newest", "relevance"])
+@pytest.mark.parametrize("anew", [False, True], ids=["in use", "opened for it"])
+def test_a_reader_is_as_before_wherever_a_search_was_stopped(
+    index: IndexWriter, path: Path, monkeypatch: pytest.MonkeyPatch, order: str, anew: bool
+) -> None:
+    monkeypatch.setattr(read, "STEPS", 1)
+    index.add(documents(1, 2, 3), 1)
+    index.add(documents(4, kind="memory"), 2)
+    request = build("apple", SearchFilter(), order, 10, None, 10**6, {}, "")
+    looks = 0
+
+    def find(last: float) -> list[int] | None:
+        nonlocal looks
+        looks = 0
+
+        def stop() -> bool:
+            nonlocal looks
+            looks += 1
+            return looks >= last
+
+        try:
+            with reader.searching(stop) as search:
+                return [number for number, _ in search.candidates(request, Range(0, 100))]
+        except Stopped:
+            return None
+
+    with closing(IndexReader(str(path))) as reader:
+        everything = find(math.inf)
+        assert everything == [4, 3, 2, 1] or order == "relevance"
+        if anew:
+            reader.close()
+        find(math.inf)
+        found = []
+        for last in range(1, looks + 1, max(1, looks // 400)):
+            if anew:
+                reader.close()
+            found.append(find(last))
+            assert found[-1] in (None, everything), last
+            assert find(math.inf) == everything, last
+        assert found.count(None) > len(found) / 2
