@@ -95,7 +95,7 @@ class Link:
                 return
             except OSError:  # the peer is gone; what it wrote is still to be read
                 self._peer_reads = False
-                self._out.clear()
+                self._frames.clear()
                 self.read_out()
                 break
             del self._out[:written]
@@ -123,7 +123,7 @@ class Link:
         self._loop.remove_reader(self._socket)
         self._loop.remove_writer(self._socket)
         self._socket.close()
-        self._out.clear()
+        self._frames.clear()
         self._wake_drained()
 
     def _receive(self) -> memoryview:

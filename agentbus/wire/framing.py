@@ -72,6 +72,11 @@ class FrameWriter:
             _HEAD.pack_into(self.buffer, self._start, length, _ARRAY, self._count)
             self._count = 0
 
+    def clear(self) -> None:
+        """Throws away all of it, with the frame that is open."""
+        self.buffer.clear()
+        self._count = 0
+
 
 def encode(message: msgspec.Struct) -> bytearray:
     """One whole frame with one message. Raises InternalError where that passes `MAX_BODY`."""

@@ -237,6 +237,18 @@ def test_sending_to_a_closed_link_is_no_error():
     run(main)
 
 
+def test_flushing_a_link_that_closed_with_something_unwritten_is_no_error():
+    async def main():
+        peer = Peer()
+        peer.link.send(Ping(1))
+        peer.socket.close()
+        await peer.ended
+        peer.link.flush()
+        await peer.link.drained()
+
+    run(main)
+
+
 def test_draining_ends_when_the_peer_dies():
     async def main():
         peer = Peer()

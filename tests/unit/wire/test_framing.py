@@ -133,6 +133,17 @@ def test_a_message_that_is_refused_leaves_the_others_whole():
     assert decoder().feed(writer.buffer) == [Number(1), Number(2)] * 2
 
 
+def test_what_is_thrown_away_takes_the_open_frame_with_it():
+    writer = FrameWriter()
+    writer.add(Number(1))
+    writer.clear()
+    writer.close()
+    assert not writer.buffer
+    writer.add(Number(2))
+    writer.close()
+    assert decoder().feed(writer.buffer) == [Number(2)]
+
+
 def test_the_largest_message_may_come_last_in_a_frame():
     overhead = len(encode(Blob(b"x" * 70_000))) - len(encode(Blob(b""))) - 70_000
     small = Blob(b"x" * (ENOUGH - 20))
