@@ -8,6 +8,7 @@ from agentbus.errors import AgentbusError
 from agentbus.store.write.rows import IdTaken
 from agentbus.wire.error_codes import to_failure
 from agentbus.wire.links import (
+    Accepted,
     Append,
     ChannelCreate,
     CountAsk,
@@ -51,6 +52,15 @@ def carry_out(work: Work, operations: list[GatewayToWriter]) -> list[Outcome]:
         if work.trusting:
             raise Doubtful from error
         raise
+
+
+def repeats(operations: list[GatewayToWriter], outcomes: list[Outcome]) -> bool:
+    """Whether there are sends among them for which `trusting` would have been Doubtful."""
+    return any(
+        type(outcome) is not Accepted or outcome.duplicate
+        for operation, outcome in zip(operations, outcomes, strict=False)  # some are left over
+        if type(operation) is Append
+    )
 
 
 def _carry_out_all(work: Work, operations: list[GatewayToWriter]) -> list[Outcome]:

@@ -58,7 +58,7 @@ from agentbus.wire.links import (
 )
 from agentbus.writer.ages import Ages
 from agentbus.writer.batch import MAX_OPERATIONS, Queue
-from agentbus.writer.commit import Doubtful, carry_out
+from agentbus.writer.commit import Doubtful, carry_out, repeats
 from agentbus.writer.events import Effect, Event, last_words, note
 from agentbus.writer.expiry import Expiry
 from agentbus.writer.place import Place
@@ -337,7 +337,8 @@ class Core:
             self._fault(Point.UNCOMMITTED)
         self._state = state
         self._durable = state.commit_id
-        self._wary = max(0, self._wary - 1)
+        if self._wary:
+            self._wary = WARY_BATCHES if repeats(operations, outcomes) else self._wary - 1
         self._troubles.over()
         self._fault(Point.COMMITTED)
         self._tidy.changed(now)

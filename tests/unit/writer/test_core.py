@@ -446,14 +446,35 @@ def test_sends_are_looked_up_for_a_while_and_then_taken_to_be_new_until_one_is_n
     again = send("d", "a3", "e")
     assert [answer.duplicate for answer in again] == [False, True, False]
     assert asked == [["d", "a3", "e"]]
-    for number in range(core.WARY_BATCHES - 1):
+    for number in range(core.WARY_BATCHES):
         send(f"f{number}")
         assert asked == [[f"f{number}"]]
     send("g")
     assert asked == []
     committed = [row for commit in world.committed() for row in commit.rows]
     assert [row.seq for row in committed] == list(range(1, len(committed) + 1))
-    assert len(committed) == 2 * core.WARY_BATCHES + 4
+    assert len(committed) == 2 * core.WARY_BATCHES + 5
+
+
+@pytest.mark.parametrize("refused", [False, True])
+def test_who_repeats_for_ever_has_no_batch_rolled_back_but_the_first(
+    world: World, monkeypatch: pytest.MonkeyPatch, refused: bool
+) -> None:
+    loads: list[Any] = []
+
+    class Counted(core.State):
+        def __init__(self, store: Any) -> None:
+            loads.append(store)
+            super().__init__(store)
+
+    sam = world.register().attachment
+    for number in range(core.WARY_BATCHES):
+        world.ask(world.append(sam, f"a{number}"))
+    monkeypatch.setattr(core, "State", Counted)
+    for _ in range(3 * core.WARY_BATCHES):
+        (answer,) = world.ask(world.append(sam, "a1", "another" if refused else "hello"))
+        assert isinstance(answer, Refused) if refused else answer.duplicate
+    assert len(loads) == 1
 
 
 def test_rows_are_looked_up_once_a_batch(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
