@@ -131,13 +131,13 @@ class AdapterSocket:
         if not self._unread:
             out.clear()
             return False
-        ended = min(len(out), PIECES)
-        while ended and len(out[0]) <= left:
+        offered = min(len(out), PIECES)  # at least: joined ones may be more
+        while len(out[0]) <= left:
             left -= len(out.popleft())
-            ended -= 1
+            offered -= 1
         if left:
             out[0] = memoryview(out[0])[left:]
-        return ended > 0
+        return offered > 0
 
     def _stuck(self) -> None:
         if self._unread > self._bound:

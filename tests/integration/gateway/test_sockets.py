@@ -25,13 +25,13 @@ class Ends:
     """An adapter socket and its peer."""
 
     def __init__(self, bound: int = 1 << 30, holdings: Holdings | None = None) -> None:
-        self.peer, ours = socket.socketpair()
+        self.peer, self.ours = socket.socketpair()
         self.peer.setblocking(False)
         self.lines: list[bytes | Overlong] = []
         self.ended: list[int] = []
         self.socket = AdapterSocket(
             asyncio.get_running_loop(),
-            ours,
+            self.ours,
             7,
             bound,
             holdings or Holdings(1 << 30),
@@ -132,6 +132,22 @@ def test_lines_in_pieces_arrive_whole_among_the_others() -> None:
         ends.socket.send([b"af", b"ter\n"])
         ends.socket.flush()
         assert await ends.read(6) == b"after\n"
+        ends.close()
+
+    run_loop(main())
+
+
+def test_many_tiny_pieces_of_which_few_are_taken_at_once_arrive_whole() -> None:
+    async def main() -> None:
+        ends = Ends()
+        ends.ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1)  # the least there is
+        pieces = [b"%d" % (number % 10) for number in range(sockets.JOINED_BYTES)]
+        ends.socket.send(pieces)
+        ends.socket.flush()
+        assert ends.socket.unread < len(pieces) - sockets.PIECES, "more were taken than one writes"
+        assert ends.socket.unread, "and not all"
+        assert await ends.read(len(pieces)) == b"".join(pieces)
+        assert not ends.socket.unread
         ends.close()
 
     run_loop(main())
