@@ -120,7 +120,7 @@ class AdapterSocket:
         out = self._out
         if len(out) == 1:
             return self._socket.send(out[0])
-        if self._unread <= JOINED_BYTES:
+        if self._unread <= JOINED_BYTES and len(out) <= PIECES:
             return self._socket.send(b"".join(out))
         return self._socket.sendmsg(list(islice(out, PIECES)))
 

@@ -100,6 +100,38 @@ def test_a_write_that_fails_loses_nothing_of_what_is_to_be_read() -> None:
     run_loop(main())
 
 
+def test_many_tiny_pieces_that_a_socket_takes_in_part_come_once() -> None:
+    async def main() -> None:
+        ends = Ends()
+        real = ends.socket._socket
+        ends.socket._socket = _Sparing(real)  # type: ignore[assignment]
+        lines = [b"%d\n" % n for n in range(3 * sockets.PIECES)]
+        ends.socket.send(lines)
+        ends.socket.flush()
+        expected = b"".join(lines)
+        assert await ends.read(len(expected)) == expected
+        await until(lambda: ends.socket.unread == 0)
+        ends.close()
+
+    run_loop(main())
+
+
+class _Sparing:
+    """A socket that takes all but the last bytes of what it is given."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._sock = sock
+
+    def send(self, data: bytes) -> int:
+        return self._sock.send(data[: max(1, len(data) - 7)])
+
+    def sendmsg(self, pieces: list[bytes]) -> int:
+        return self.send(b"".join(pieces))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+
 def test_large_outputs_arrive_whole_and_in_order() -> None:
     async def main() -> None:
         ends = Ends()
