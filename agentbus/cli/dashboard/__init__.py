@@ -57,8 +57,8 @@ def screen(
         more = len(remarks) - MOST_REMARKS + 1
         remarks = [*remarks[: MOST_REMARKS - 1], Text(f"  and {more} more", "yellow")]
     head = _stopped() if snapshot.state == "stopped" else _head(snapshot)
-    facts: list[RenderableType] = [] if not snapshot.version else [_facts(snapshot, plain=plain)]
-    used = 1 + len(remarks) + (_FACTS if facts else 0) + 1
+    facts = [_facts(snapshot, plain=plain)] if snapshot.version else []
+    used = 1 + len(remarks) + sum(grid.row_count for grid in facts) + 1
     body = _sections(snapshot, view, now, max(2, height - used), plain=plain)
     return Group(head, *remarks, *facts, *body, _keys(view))
 
@@ -88,10 +88,6 @@ def _remarks(snapshot: Snapshot) -> Iterable[Text]:
 
 
 # ---- facts
-
-
-_FACTS: Final = 5
-"""Lines that they take on a screen."""
 
 
 def _facts(snapshot: Snapshot, *, plain: bool) -> Table:

@@ -221,7 +221,10 @@ MANY = READY | {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("document", [READY, MANY, {"state": "stopped"}])
+INDEXED = READY | {"index": {"commit_id": 1, "documents": 2}}
+
+
+@pytest.mark.parametrize("document", [READY, INDEXED, MANY, {"state": "stopped"}])
 @pytest.mark.parametrize("height", [24, 40, 100])
 @pytest.mark.parametrize("section", Section)
 def test_a_screen_is_filled_exactly(document, height, section):
