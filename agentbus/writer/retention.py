@@ -96,7 +96,7 @@ class Retention:
         self._round = 0
         self._lives: dict[int, tuple[int, int]] = {}  # by round: live bytes, growth until then
         self._growth = 0  # live bytes that commits have added
-        self._added = 0  # logical bytes of the last batch
+        self._added = 0  # logical bytes of the last batch that had any
         self._growths: deque[tuple[CommitId, int]] = deque(maxlen=COMMITS_KEPT)
         self._asked = 0  # the projection's usage when its size was asked for last
         self._not_before = 0.0
@@ -132,7 +132,8 @@ class Retention:
     ) -> None:
         """A batch is in the database, which has grown by so much; these revisions were replaced."""
         self._growth += live
-        self._added = logical
+        if logical:  # reports between two batches of sends do not make these small
+            self._added = logical
         self._growths.append((commit_id, self._growth))
         if self._known is not None:
             self._known = Stored(self._known.logical + logical, self._known.live + live)

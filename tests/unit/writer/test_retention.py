@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from agentbus.config import Settings
+from agentbus.model.ids import Seq
 from agentbus.model.ports import Instant
 from agentbus.store.write.rows import MESSAGE_BYTES, RECEIPT_BYTES
 from agentbus.wire.events import Note, TurnEnded
@@ -29,6 +30,7 @@ from agentbus.wire.links import (
     Mutated,
     Readiness,
     Refused,
+    Report,
     StatusAsk,
 )
 from agentbus.writer import retention
@@ -163,9 +165,11 @@ def test_a_send_is_answered_before_the_next_chunk_of_a_cleanup_and_the_chunk_fol
     assert counted(world)["messages"] == 3
 
 
-@pytest.mark.parametrize("batch", [1, 60, 300])
-def test_a_chunk_is_larger_where_batches_are_but_has_its_limits(world, batch):
-    sam = world.register().attachment
+@pytest.mark.parametrize("reports", [False, True], ids=["", "reports between"])
+@pytest.mark.parametrize("batch", [1, 60, 250])
+def test_a_chunk_is_larger_where_batches_of_sends_are_but_has_its_limits(world, batch, reports):
+    registered = world.register()
+    sam = registered.attachment
     send(world, sam, 4 * retention.CHUNK_ROWS)
     clean(world)
     world.time += 169 * HOUR
@@ -175,9 +179,14 @@ def test_a_chunk_is_larger_where_batches_are_but_has_its_limits(world, batch):
         world.tell(GATEWAY_WRITER, world.append(sam, f"later-{number}", content=content))
     world.handle(TurnEnded())
     world.answers()
+    if reports:
+        positions = [(info.id, Seq(1)) for info in registered.subscriptions[:1]]
+        world.tell(GATEWAY_WRITER, Report(world.ref(), sam, positions))
+        world.handle(TurnEnded())
+        assert world.answers()
     assert world.wake()
     gone = before + batch - counted(world)["messages"]
-    least, most = {1: (32, 32), 60: (100, 200), 300: (512, 512)}[batch]
+    least, most = {1: (32, 32), 60: (100, 200), 250: (512, 512)}[batch]
     assert least <= gone <= most
 
 
