@@ -30,6 +30,11 @@ READY_SECONDS = 30
 STOP_SECONDS = 40
 
 
+UNUSUAL = ("AGENTBUS_TEST", "PYTHONDONTWRITEBYTECODE")
+"""What a program that is installed is not started with: without its bytecode it would be compiled
+anew each time."""
+
+
 class Place:
     """Directories and configuration of one bus; short paths, since socket names are limited."""
 
@@ -42,7 +47,8 @@ class Place:
             "AGENTBUS_RUNTIME_DIR": os.path.join(self.directory, "run"),
             "AGENTBUS_CONFIG": self.config_path,
         }
-        self.environment.pop("AGENTBUS_TEST", None)
+        for name in UNUSUAL:
+            self.environment.pop(name, None)
         self.paths = locate(config.load(self.config_path).settings, self.environment)
 
     def configure(self, settings: Mapping[str, Any]) -> None:
