@@ -11,7 +11,6 @@ import contextlib
 import heapq
 import sqlite3
 from collections.abc import Callable, Iterator
-from types import TracebackType
 from typing import Final
 
 import msgspec
@@ -75,7 +74,7 @@ class IndexReader:
         if self._connection is None:
             self._connection = sqlite.open_reader(self._path)
         connection, watch = self._connection, _Watch(stop)
-        with schema.damage_told(), watch, connection.snapshot():
+        with schema.damage_told(), watch.told(), connection.snapshot():
             connection.set_progress_handler(watch.look, STEPS)
             try:
                 yield Search(connection)
@@ -98,17 +97,15 @@ class _Watch:
         self._stopped = self._stopped or self._stop()
         return self._stopped
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        if self._stopped and isinstance(error, sqlite3.Error | AgentbusError):
-            raise Stopped from error
+    @contextlib.contextmanager
+    def told(self) -> Iterator[None]:
+        """Within it, errors come out as `Stopped` once it was told to stop."""
+        try:
+            yield
+        except (sqlite3.Error, AgentbusError) as error:
+            if self._stopped:
+                raise Stopped from error
+            raise
 
 
 class Search:
